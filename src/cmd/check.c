@@ -182,6 +182,8 @@ static bool is_active(const weir_config *c, const config_key *key)
 {
     if (key->section == &config_redis_section || key->section == &config_hybrid_section)
         return c->has_redis;
+    if (key->guest && key->guest->is_active)
+        return key->guest->is_active(config_options(c, key->guest));
     if (key->guest && key->guest->has_limits)
         return key->guest->has_limits(config_options(c, key->guest));
     if (strcmp(key->name, "grpc") == 0)

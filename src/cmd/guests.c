@@ -6,6 +6,7 @@
 #include "cmd/kit/commands.h"
 #include "codec/spop/daemon/guest.h"
 #include "rls/daemon/guest.h"
+#include "telemetry/guest.h"
 
 #ifdef WEIR_LIMITADOR
 #include "limitador/daemon/guest.h"
@@ -22,6 +23,7 @@ static const config_guest limitador_guest = {
 
 void weir_use_guests(void)
 {
-    static const config_guest *const guests[] = {&envoy_guest, &limitador_guest, &spoe_guest};
+    static const config_guest *const guests[] = {&envoy_guest, &limitador_guest, &spoe_guest,
+                                                 &telemetry_guest};
     config_set_guests(guests, CONFIG_LENGTH(guests));
 }

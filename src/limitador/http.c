@@ -194,9 +194,15 @@ static void put_null(weir_http_call *c, int status)
 }
 
 /* The response to a request that was decided. */
-static void put_response(weir_http_call *c, weir_rls_verb verb, const weir_rls_response *r)
+static void put_response(weir_http_call *c, const weir_limitador_request *request,
+                         const weir_rls_response *r)
 {
+    weir_rls_verb verb = request->verb;
     int status = status_of(r);
+    if (r->failure == WEIR_RLS_ANSWERED && verb != WEIR_RLS_REPORT) {
+        weir_trace_answer(c->response->span, r->code == WEIR_RLS_OK);
+        weir_trace_in(c->response->span, "weir.namespace", request->name_space);
+    }
     if (status != 200 && verb != WEIR_RLS_CHECK_AND_REPORT) {
         weir_http_put_text(c, status,
                            status == 429 ? "Too many requests" : "Internal server error");
@@ -215,7 +221,7 @@ static void decide(weir_http_call *c, weir_rls_verb verb)
         c->pending =
             !weir_limitador_take(c->app, &c->wait->completion, &b.request, &response, c->now_ns);
         if (!c->pending)
-            put_response(c, verb, &response);
+            put_response(c, &b.request, &response);
     }
     free_body(&b);
 }

@@ -317,6 +317,51 @@ static void test_metrics(void **state)
 #undef TEST
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 
+/* ---- spans ----------------------------------------------------------------------------------- */
+
+static weir_trace_span last;
+static size_t ended;
+
+static void end_span(void *ctx, const weir_trace_span *span)
+{
+    (void)ctx;
+    ended++;
+    last = *span;
+}
+
+/* Sends a traced request, and expects a span, or none if `allowed` is negative. */
+static void trace(fixture *f, const char *path, const char *json, int allowed)
+{
+    char text[1024];
+    size_t before = ended;
+    int len = snprintf(text, sizeof text,
+                       "POST %s HTTP/1.1\r\n" HOST "Content-Type: application/json\r\ntraceparent: "
+                       "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n"
+                       "Content-Length: %zu\r\n\r\n%s",
+                       path, strlen(json), json);
+    speak(f, text, (size_t)len);
+    assert_int_equal(ended, before + (allowed >= 0));
+    if (allowed < 0)
+        return;
+    assert_int_equal(last.allowed, allowed);
+    assert_string_equal(last.name, path);
+    assert_string_equal(last.context, "weir.namespace");
+    assert_string_equal(last.context_name, "ns");
+}
+
+static void test_spans(void **state)
+{
+    static const weir_tracer tracer = {end_span, NULL};
+    fixture *f = *state;
+    f->options.tracer = &tracer;
+    ended = 0;
+    trace(f, "/check_and_report", ALICE(3), true);
+    trace(f, "/check_and_report", ALICE(1), false);
+    trace(f, "/check", ALICE(1), false);
+    trace(f, "/report", ALICE(1), -1);
+    trace(f, "/check", "{}", -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,7 +370,7 @@ int main(void)
         TEST(test_content_types),  TEST(test_methods_and_paths),
         TEST(test_lists),          TEST(test_long_lists),
         TEST(test_unknown_states), TEST(test_long_labels),
-        TEST(test_metrics),
+        TEST(test_metrics),        TEST(test_spans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_NET_WORKER_H
 #define WEIR_NET_WORKER_H
-/* A background thread with an event loop and a dialer, for libweir-redis: its callers run on
- * threads of their own, without an event loop. */
+/* A background thread with an event loop and a dialer: for libweir-redis, whose callers run on
+ * threads of their own without an event loop, and for telemetry, which must not delay any loop. */
 
 #include "port/dial.h"
 

@@ -44,6 +44,14 @@ void weir_rls_activate(weir_rls *r, weir_rls_config *config)
     weir_rls_config_drop(old);
 }
 
+bool weir_rls_has_limits(weir_rls *r)
+{
+    port_mutex_lock(r->lock);
+    bool has = r->config && weir_rls_config_limits(r->config) > 0;
+    port_mutex_unlock(r->lock);
+    return has;
+}
+
 void weir_rls_count_refused(weir_rls *r)
 {
     port_add_relaxed(&r->refused, 1);

@@ -123,6 +123,9 @@ void weir_rls_close(weir_rls *r); /* accepts NULL; its loops must be closed */
  * caller's reference. Requests in flight complete with the old one. Any thread. */
 void weir_rls_activate(weir_rls *r, weir_rls_config *config);
 
+/* Whether the active configuration has a limit. Any thread. */
+bool weir_rls_has_limits(weir_rls *r);
+
 /* Counts a configuration that was refused, for the statistic config_load_error. Any thread. */
 void weir_rls_count_refused(weir_rls *r);
 

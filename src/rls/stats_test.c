@@ -299,6 +299,19 @@ static void loops_count_without_each_other(void **unused)
     assert_int_equal(stat("rate_limit.unknown.domain_not_found"), THREADS * ROUNDS / 10);
 }
 
+static void it_knows_whether_there_are_limits(void **unused)
+{
+    const weir_rls_spec spec = {.key = "k", PER_DAY(1)};
+    (void)unused;
+    weir_rls *empty = weir_rls_open();
+    assert_false(weir_rls_has_limits(empty));
+    weir_rls_close(empty);
+    activate_one(&plain, NULL, 0);
+    assert_false(weir_rls_has_limits(rls));
+    activate_one(&plain, &spec, 1);
+    assert_true(weir_rls_has_limits(rls));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, rls_setup, rls_teardown)
@@ -312,6 +325,7 @@ int main(void)
         TEST(names_from_requests_are_bounded),
         TEST(a_name_that_is_too_long_is_not_stored),
         TEST(loops_count_without_each_other),
+        TEST(it_knows_whether_there_are_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

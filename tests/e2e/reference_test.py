@@ -98,7 +98,8 @@ def daemon_with_all(box):
 top: {{keys: 10, metrics: true}}
 redis: {{url: 'redis://{HOST}:{free_port()}', deadline: 50ms}}
 envoy: {{config: '{limits}', statsd: 'udp://{HOST}:{free_port()}'}}
-spoe: {{messages: {{check: api}}}}"""
+spoe: {{messages: {{check: api}}}}
+telemetry: {{endpoint: 'http://{HOST}:{free_port()}'}}"""
     policies = {"api": "{limit: gcra 1/h burst 1, candidate: gcra 1/s burst 1}",
                 "own": "{limit: gcra 1/s burst 1, memory: 5m}",
                 "shared": "{limit: gcra 1/s, engine: redis, on_error: open}",

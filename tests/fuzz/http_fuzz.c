@@ -42,6 +42,16 @@ static bool peer_address(const void *peer, weir_address *ret)
     return weir_address_parse(ret, "10.0.0.1", 8);
 }
 
+/* Only a decision ends a span. */
+static void end_span(void *ctx, const weir_trace_span *span)
+{
+    (void)ctx;
+    CHECK(span->reason && span->name[0] == '/' && span->method && span->status >= 200);
+    CHECK(span->policy[WEIR_RULE_NAME_MAX] == '\0');
+}
+
+static const weir_tracer tracer = {end_span, NULL};
+
 /* Runs the session until it needs more input. Waits take no time. Returns whether the session
  * closed; a stream, which pauses without a reply, ends with its third pause. */
 static bool run(fuzz_daemon *d, weir_http_session *s, weir_buffer *in, weir_buffer *output,
@@ -94,6 +104,7 @@ static void serve(const uint8_t *bytes, size_t len, uint8_t choice, size_t step,
                                        .access = &access,
                                        .key_header = choice & 2 ? "X-Forwarded-For" : NULL,
                                        .key_query = choice & 2 ? NULL : "k",
+                                       .tracer = &tracer,
                                        .metrics_top = true,
                                        .trusted = {&network, choice >> 6 & 1},
                                        .peer_address = peer_address,

@@ -33,9 +33,10 @@ static void warns(const char *yaml, const char *expected)
 #define EITHER                                                                                     \
     "this has no effect without listen.grpc or listen.http (or weir serve --grpc, --http)\n"
 
-#define SPOE     API "spoe: {messages: {m: api}}\n"
-#define ANY_HOST "this has no effect, because localhost and IP addresses are always accepted\n"
-#define BEFORE   "this has no effect, because an entry before it has the same addresses\n"
+#define TELEMETRY "telemetry: {endpoint: 'http://c'"
+#define SPOE      API "spoe: {messages: {m: api}}\n"
+#define ANY_HOST  "this has no effect, because localhost and IP addresses are always accepted\n"
+#define BEFORE    "this has no effect, because an entry before it has the same addresses\n"
 
 /* Sections that no address uses, and addresses that no section limits. */
 static void check_listeners(void **unused)
@@ -75,6 +76,17 @@ static void check_listeners(void **unused)
          "headers\n"},
         {"listen: {spoe: 1}\n",
          "listen.spoe: no message of HAProxy is limited, because spoe.messages is empty\n"},
+        {TELEMETRY "}\n", ""},
+        {TELEMETRY ", metrics: false}\nlisten: {http: 1}\n", ""},
+        {TELEMETRY ", metrics: false, traces: false}\n",
+         "telemetry.endpoint: this has no effect, because metrics and traces are false\n"},
+        {TELEMETRY ", metrics: false, interval: 1s}\n",
+         "telemetry.interval: this has no effect, because metrics is false\n"},
+        {TELEMETRY ", traces: true}\nlisten: {grpc: 1}\nenvoy: {config: x}\n", ""},
+        {TELEMETRY ", traces: true}\nlisten: {resp: 1}\n",
+         "telemetry.traces: this has no effect, because there is no listen.http and no "
+         "listen.grpc\n"},
+        {TELEMETRY ", traces: false}\nlisten: {resp: 1}\n", ""},
         {"listen: {resp: {address: 1, proxy_protocol: true}}\n" PROXIES, ""},
         {"http: {client_header: X-Real-IP, hosts: a}\npassword: x\n",
          "http.client_header: the header is never read, because trusted_proxies is empty\n"

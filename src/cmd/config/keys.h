@@ -245,6 +245,9 @@ void config_check_policy(config_reader *r, const config_place *place);
 void config_check_cost(config_reader *r, const config_place *place, const char *policy,
                        int64_t cost, int64_t keep);
 
+/* Reports a map of TLS keys that has only one of cert and key. For config_section.check. */
+void config_check_client_tls(config_reader *r, const config_place *place, void *base);
+
 /* Prints ", keep 20" or ", keep 20%"; nothing for 0. */
 void config_print_keep(int64_t keep);
 
@@ -293,6 +296,8 @@ typedef struct config_guest {
     const struct protocol_row *protocol_row; /* the functions of that protocol */
 
     bool (*has_limits)(const void *self); /* whether limits_key is set */
+    bool (*is_active)(
+        const void *self); /* whether the section has an effect; NULL: by has_limits */
     /* Reads the files that the section names, after all keys were read without an error. Returns
      * false if they cannot be read now; then an error was reported. */
     bool (*load)(config_reader *r, void *self);

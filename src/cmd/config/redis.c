@@ -115,16 +115,6 @@ static bool same_urls(const config_key *key, const void *first, const void *seco
     return same;
 }
 
-static void check_tls(config_reader *r, const config_place *place, void *base)
-{
-    const config_node *cert = config_get(place->node, "cert"),
-                      *key = config_get(place->node, "key");
-    (void)base;
-    if (!cert != !key)
-        config_error_on(r->errors, (cert ? cert : key), place,
-                        "expected both cert and key, found only %s", cert ? "cert" : "key");
-}
-
 static const config_key tls_keys[] = {
     {"ca", CONFIG_READABLE_PATH, MEMBER(redis.tls_ca)},
     {"cert", CONFIG_READABLE_PATH, MEMBER(redis.tls_cert)},
@@ -133,7 +123,7 @@ static const config_key tls_keys[] = {
     {"insecure", CONFIG_BOOL, MEMBER(redis.tls_insecure)},
 };
 
-static const config_section tls_section = {CONFIG_KEYS(tls_keys), .check = check_tls};
+static const config_section tls_section = {CONFIG_KEYS(tls_keys), .check = config_check_client_tls};
 
 static void check_user(config_reader *r, const config_place *place, const char *password)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The section `tls`, at the top level and in an entry of `listen`. It must not know OpenSSL:
- * preflight.c loads the files. */
+/* The section `tls`, at the top level and in an entry of `listen`, and a check of those of clients.
+ * It must not know OpenSSL: preflight.c loads the files. */
 
 #include "cmd/config/keys.h"
 
@@ -64,4 +64,14 @@ const config_tls *config_listen_tls(const weir_config *c, const config_listen *l
     const config_tls *tls = l->tls_choice == CONFIG_TLS_OWN ? &l->tls : &c->tls;
     bool plain = l->tls_choice == CONFIG_TLS_OFF || l->address[0] == '/';
     return plain || !tls->cert ? NULL : tls;
+}
+
+void config_check_client_tls(config_reader *r, const config_place *place, void *base)
+{
+    const config_node *cert = config_get(place->node, "cert"),
+                      *key = config_get(place->node, "key");
+    (void)base;
+    if (!cert != !key)
+        config_error_on(r->errors, (cert ? cert : key), place,
+                        "expected both cert and key, found only %s", cert ? "cert" : "key");
 }

@@ -666,6 +666,8 @@ int daemon_run(const daemon_options *options)
         if (take_over_is_on(&d->take_over))
             engines_await(part_of(d, &engines_feature), d->loops_len, CONNECT_NS);
         weir_server_run(d->server);
+        FOR_FEATURES (d, ended)
+            feature_at(i)->ended(d->part[i]);
         log_other_changes(d);
     } else {
         const char *why = error[0] ? error : weir_status_str(st);

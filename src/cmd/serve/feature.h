@@ -40,7 +40,8 @@ typedef struct feature {
     /* On the thread of the loop, when it begins and ends. */
     void (*begin)(void *self, protocol_loop *l, port_dialer *dialer);
     void (*end)(void *self, protocol_loop *l);
-    void (*stop)(void *self); /* the server is closed, and the loops are still there */
+    void (*ended)(void *self); /* the loops have ended, and the server is still open */
+    void (*stop)(void *self);  /* the server is closed, and the loops are still there */
 
     /* rules() returns the rules of a configuration that are not policies. activate() is called once
      * the rules are active, for what refers to them. At most one feature has activate_with()

@@ -122,6 +122,7 @@ static void http_open_loop(protocol_loop *l)
                                   .peer_address = peer_address,
                                   .not_ready = l->not_ready,
                                   .not_ready_ctx = l,
+                                  .tracer = l->tracer,
                                   .metrics_top = c->top_metrics,
                                   .metrics = l->metrics,
                                   .metrics_ctx = l,
@@ -211,6 +212,7 @@ static void grpc_open_loop(protocol_loop *l)
     l->grpc.ready = grpc_ready;
     l->grpc.ready_ctx = l;
     l->grpc.access = &l->access;
+    l->grpc.tracer = l->tracer;
     l->grpc.max_age_ns = l->config->grpc_max_age_ns;
     l->grpc.max_age_grace_ns = l->config->grpc_max_age_grace_ns;
 }

@@ -38,7 +38,8 @@ typedef struct protocol_loop {
     weir_http_options http;
     weir_http_guest guests[HTTP_GUESTS_MAX]; /* for `http`, which the features fill in */
     size_t guests_len;
-    weir_grpc_options grpc; /* its methods: a feature */
+    const weir_tracer *tracer; /* of the loop, which a feature sets; NULL: there are no spans */
+    weir_grpc_options grpc;    /* its methods: a feature */
 } protocol_loop;
 
 typedef struct protocol_row {

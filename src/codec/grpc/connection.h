@@ -58,7 +58,9 @@ enum {
     WEIR_GRPC_WRONG_PASSWORD = 1 << 6,
     WEIR_GRPC_BAD_TIMEOUT = 1 << 7,
     WEIR_GRPC_HEAD_TOO_LONG = 1 << 8,
-    WEIR_GRPC_BUSY = 1 << 9, /* see WEIR_LOGIN_BUSY */
+    WEIR_GRPC_BUSY = 1 << 9,          /* see WEIR_LOGIN_BUSY */
+    WEIR_GRPC_TRACE_PARENT = 1 << 10, /* a field `traceparent`, with a tracer */
+    WEIR_GRPC_TRACED = 1 << 11,       /* it is the only one, and weir_trace_parent_read() */
 };
 
 struct weir_grpc_stream {
@@ -73,6 +75,7 @@ struct weir_grpc_stream {
     size_t head_len;                 /* of the header list, as RFC 9113, 6.5.2 counts it */
     int64_t begun_ns;                /* when the request began to arrive */
     int64_t deadline_ns;             /* 0: none */
+    weir_trace_parent trace_parent;  /* with WEIR_GRPC_TRACED */
 
     bool checked;   /* the header fields are complete and accepted */
     bool counted;   /* in connection->incomplete_len */

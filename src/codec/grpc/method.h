@@ -4,6 +4,7 @@
 #define WEIR_CODEC_GRPC_METHOD_H
 /* The methods of an application, which a session calls, and the limits on their requests. */
 
+#include "codec/answer/trace.h"
 #include "port/buffer.h"
 #include "port/text.h"
 #include "service/users/users.h"
@@ -36,6 +37,7 @@ typedef struct weir_grpc_call {
     /* Where to append the response message: one buffer for all calls, with the replies to earlier
      * ones. Set by the session. */
     weir_buffer *reply;
+    weir_trace_span *span; /* that notes a decision; NULL: the request is not traced */
     /* Outputs, zero at first. */
     weir_grpc_status status;
     const char *why; /* grpc-message, unless OK: a static string; percent-encoded when sent */

@@ -309,6 +309,16 @@ static void read_authorization(weir_grpc_connection *c, weir_grpc_stream *s, con
     c->known |= given == WEIR_CREDENTIALS_RIGHT;
 }
 
+/* A second field makes it invalid. */
+static void read_trace_parent(weir_grpc_stream *s, weir_slice value)
+{
+    bool first = !(s->fields & WEIR_GRPC_TRACE_PARENT);
+    s->fields &= (uint16_t)~WEIR_GRPC_TRACED;
+    s->fields |= WEIR_GRPC_TRACE_PARENT;
+    if (first && weir_trace_parent_read(value, &s->trace_parent))
+        s->fields |= WEIR_GRPC_TRACED;
+}
+
 static void read_field(weir_grpc_connection *c, weir_grpc_stream *s, const uint8_t *name,
                        size_t name_len, const char *value, size_t len)
 {
@@ -324,6 +334,8 @@ static void read_field(weir_grpc_connection *c, weir_grpc_stream *s, const uint8
         read_encoding(s, value, len);
     else if (name_len == 13 && LITERAL_IS(name, name_len, "authorization"))
         read_authorization(c, s, value, len);
+    else if (name_len == 11 && c->options->tracer && LITERAL_IS(name, name_len, "traceparent"))
+        read_trace_parent(s, (weir_slice){value, len});
 }
 
 int weir_grpc_on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name,

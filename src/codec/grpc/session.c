@@ -24,8 +24,10 @@ enum {
 
 /* ---- answering ------------------------------------------------------------------------------- */
 
-/* The first calls of the queue that have the method of the first. */
-static size_t collect(weir_grpc_connection *c, weir_grpc_call *calls, weir_grpc_stream **streams)
+/* The first calls of the queue that have the method of the first.
+ *  spans  of those that are traced. */
+static size_t collect(weir_grpc_connection *c, weir_grpc_call *calls, weir_trace_span *spans,
+                      weir_grpc_stream **streams)
 {
     size_t n = 0;
     for (weir_grpc_stream *s = c->ready; s && n < BATCH; s = s->ready_next) {
@@ -33,9 +35,23 @@ static size_t collect(weir_grpc_connection *c, weir_grpc_call *calls, weir_grpc_
             continue;
         calls[n] = (weir_grpc_call){.message = {(const char *)s->message, s->message_len},
                                     .reply = &c->replies};
+        if (s->fields & WEIR_GRPC_TRACED) {
+            weir_trace_begin(&spans[n], &s->trace_parent, s->begun_ns);
+            calls[n].span = &spans[n];
+        }
         streams[n++] = s;
     }
     return n;
+}
+
+/* Ends the span of a call that was decided. */
+static void end_span(const weir_grpc_connection *c, const weir_grpc_method *m, weir_grpc_call *call)
+{
+    if (!call->span || !call->span->reason)
+        return;
+    call->span->name = m->path + 1;
+    call->span->status = (int)call->status;
+    c->options->tracer->end(c->options->tracer->ctx, call->span);
 }
 
 static void send_answer(weir_grpc_connection *c, weir_grpc_stream *s, const weir_grpc_call *call)
@@ -68,12 +84,13 @@ static void expire(weir_grpc_connection *c)
 static bool answer(weir_grpc_connection *c)
 {
     weir_grpc_call calls[BATCH];
+    weir_trace_span spans[BATCH];
     weir_grpc_stream *streams[BATCH];
     if (c->pending && !c->woken)
         return false;
     expire(c);
     while (c->ready && !weir_grpc_is_broken(c)) {
-        size_t n = collect(c, calls, streams);
+        size_t n = collect(c, calls, spans, streams);
         const weir_grpc_method *m = c->ready->method;
         c->woken = false;
         size_t answered = m->answer(c->options->ctx, c->app, calls, n, c->now_ns);
@@ -81,8 +98,10 @@ static bool answer(weir_grpc_connection *c)
         c->pending = answered == 0;
         if (c->pending)
             return false;
-        for (size_t i = 0; i < answered && !weir_grpc_is_broken(c); i++)
+        for (size_t i = 0; i < answered && !weir_grpc_is_broken(c); i++) {
+            end_span(c, m, &calls[i]);
             send_answer(c, streams[i], &calls[i]);
+        }
     }
     return true;
 }

@@ -32,6 +32,8 @@ typedef struct weir_grpc_options {
 
     weir_access *access; /* of the thread; NULL: no users. A peer is the wake_ctx of the session */
 
+    const weir_tracer *tracer; /* of the thread; NULL: there are no spans */
+
     int64_t max_age_ns;       /* of a connection, then GOAWAY; +-10 %; 0: no limit */
     int64_t max_age_grace_ns; /* for the requests in flight after that */
 } weir_grpc_options;

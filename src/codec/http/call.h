@@ -50,7 +50,8 @@ typedef struct weir_http_endpoint {
                          page does not list the endpoint */
 } weir_http_endpoint;
 
-/* The endpoints and metrics of a service that weir has besides its own. */
+/* The endpoints and metrics of a service that weir has besides its own. Any thread may call
+ * is_shown() and put_metrics(). */
 typedef struct weir_http_guest {
     const weir_http_endpoint *at;
     size_t len;

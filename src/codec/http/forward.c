@@ -295,6 +295,8 @@ static void load_plan(plan *p, const weir_buffer *b)
 static void put_unlimited(call *c, const plan *p)
 {
     weir_buffer *b = weir_http_begin_json(c);
+    weir_trace_answer(c->response->span, true);
+    weir_trace_in(c->response->span, "weir.route", p->route);
     weir_buffer_printf(b, "{\"allowed\":true,\"route\":");
     if (p->route.at)
         weir_json_put_string(b, p->route.at, p->route.len);
@@ -309,6 +311,7 @@ static bool decide(call *c, plan *p)
     weir_all_result all;
     weir_service *s = c->options->service;
     weir_completion *completion = &c->wait->completion;
+    weir_trace_in(c->response->span, "weir.route", p->route);
     if (p->n == 1)
         c->pending = !weir_service_take(s, completion, p->requests, 1, c->now_ns);
     else

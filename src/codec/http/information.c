@@ -309,22 +309,26 @@ static bool is_shown(const weir_http_guest *g)
     return !g->is_shown || g->is_shown(g->app);
 }
 
+void weir_http_put_metrics(const weir_http_options *o, const weir_user *user, weir_buffer *out)
+{
+    weir_metrics_put(out, weir_service_limiter(o->service), o->version, user);
+    for (size_t i = 0; i < o->guests_len; i++) {
+        if (is_shown(&o->guests[i]) && !weir_user_is_bound(user))
+            o->guests[i].put_metrics(o->guests[i].app, out);
+    }
+    if (o->metrics)
+        o->metrics(o->metrics_ctx, out);
+}
+
 static void metrics(call *c)
 {
     const weir_http_options *o = c->options;
     weir_http_response *a = c->response;
     a->status = 200;
     a->type = "text/plain; version=0.0.4";
-    const weir_user *user = weir_http_user(c);
-    weir_metrics_put(a->body, weir_service_limiter(o->service), o->version, user);
+    weir_http_put_metrics(o, weir_http_user(c), a->body);
     if (o->metrics_top)
-        weir_metrics_put_top(a->body, o->service, c->now_ns, user);
-    for (size_t i = 0; i < o->guests_len; i++) {
-        if (is_shown(&o->guests[i]) && !weir_user_is_bound(user))
-            o->guests[i].put_metrics(o->guests[i].app, a->body);
-    }
-    if (o->metrics)
-        o->metrics(o->metrics_ctx, a->body);
+        weir_metrics_put_top(a->body, o->service, c->now_ns, weir_http_user(c));
     weir_http_compress(c->http, a);
 }
 

@@ -281,6 +281,8 @@ void weir_http_decision(weir_http_response *a, const weir_request *r, int denied
 {
     weir_answer answer = r->answer ? *r->answer : (weir_answer){0};
     weir_answer_merge(&answer, a->answer);
+    if (a->span && !(more && more->settled))
+        weir_trace_decide(a->span, r);
     add_decision_fields(a, answer.headers ? answer.headers : WEIR_HEADERS_DEFAULT, r, more);
     if (r->decision.allowed || (more && more->settled)) {
         a->status = 200;

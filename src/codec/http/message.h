@@ -110,6 +110,7 @@ typedef struct weir_http_response {
     struct weir_http_live *live; /* sends the body after `body`; NULL: nothing does */
     const weir_answer *answer;   /* of the listener, for decisions; NULL: the defaults */
     int64_t now_ns;              /* of the decision */
+    weir_trace_span *span;       /* that notes a decision; NULL: the request is not traced */
 } weir_http_response;
 
 /* Makes *a an empty response. It does not clear `fields`, which is large. */
@@ -125,17 +126,20 @@ static inline void weir_http_response_init(weir_http_response *a, weir_buffer *b
     a->live = NULL;
     a->answer = NULL;
     a->now_ns = 0;
+    a->span = NULL;
 }
 
-/* Makes *a an empty response again. It keeps the listener's answer and the time. */
+/* Makes *a an empty response again. It keeps the listener's answer, the time and the span. */
 static inline void weir_http_response_clear(weir_http_response *a)
 {
     const weir_answer *answer = a->answer;
     int64_t now_ns = a->now_ns;
+    weir_trace_span *span = a->span;
     weir_buffer_clear(a->body);
     weir_http_response_init(a, a->body);
     a->answer = answer;
     a->now_ns = now_ns;
+    a->span = span;
 }
 
 /* Appends header lines. The format contains complete lines, each with its CR LF. */

@@ -5,6 +5,7 @@
 /* The options of an HTTP server, which its sessions share, and the limits on a request. */
 
 #include "codec/answer/client_address.h"
+#include "codec/answer/trace.h"
 #include "port/atomic.h"
 #include "port/buffer.h"
 #include "service/rules/answer.h"
@@ -78,6 +79,8 @@ typedef struct weir_http_options {
 
     bool metrics_top; /* /metrics includes the top keys */
 
+    const weir_tracer *tracer; /* of the thread; NULL: there are no spans */
+
     int64_t started_ns;    /* of the daemon, for /v1/live */
     port_counter *streams; /* open streams of /v1/live, over all threads; NULL: not limited */
     /* Appends the daemon's own members to a tick of /v1/live, each after a comma; may be NULL. */
@@ -92,6 +95,10 @@ typedef struct weir_http_options {
     const struct weir_http_guest *guests;
     size_t guests_len;
 } weir_http_options;
+
+/* Appends the metrics of GET /metrics without the top keys. Threads: any.
+ *  user  who sees only some policies; NULL sees all. */
+void weir_http_put_metrics(const weir_http_options *o, const weir_user *user, weir_buffer *out);
 
 /* The path of the endpoint that decides the requests of a proxy, and the begin of its paths. */
 #define WEIR_HTTP_FORWARD_PATH "/v1/forward-auth"

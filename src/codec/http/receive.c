@@ -195,7 +195,10 @@ static int header_of(const weir_http_receiver *r)
     if (header != WEIR_HTTP_NAMED && (r->forwards || !is_of_proxy(header)) &&
         (r->is_front || header != WEIR_HTTP_ACCEPT))
         return header;
-    return r->in_api && weir_service_wants_header(r->options->service, name) ? WEIR_HTTP_NAMED : -1;
+    bool traced = r->options->tracer && weir_slice_is(name, WEIR_HTTP_TRACE_PARENT);
+    return traced || (r->in_api && weir_service_wants_header(r->options->service, name))
+               ? WEIR_HTTP_NAMED
+               : -1;
 }
 
 static int on_header_field_complete(llhttp_t *parser)

@@ -10,7 +10,8 @@
 
 #include <llhttp.h>
 
-#define WEIR_HTTP_TEXT_KEPT 4096 /* bytes of buffer that a session keeps between requests */
+#define WEIR_HTTP_TEXT_KEPT    4096 /* bytes of buffer that a session keeps between requests */
+#define WEIR_HTTP_TRACE_PARENT "traceparent" /* a header that is stored if there is a tracer */
 
 /* A request being received. */
 typedef struct weir_http_receiver {

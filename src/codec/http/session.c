@@ -88,14 +88,47 @@ static void begin_request(weir_http_session *s)
         weir_buffer_free(&s->kept);
 }
 
+/* Begins the span of a request that its client traces. Returns NULL for any other request. */
+static weir_trace_span *begin_span(weir_http_session *s, const weir_http_request *r, int64_t now_ns,
+                                   weir_trace_span *ret)
+{
+    weir_slice text;
+    weir_trace_parent parent;
+    if (!s->pending)
+        s->traced_ns = now_ns;
+    if (!weir_http_find_header(s->receiver.options, r,
+                               (weir_slice){WEIR_HTTP_TRACE_PARENT, strlen(WEIR_HTTP_TRACE_PARENT)},
+                               &text) ||
+        !weir_trace_parent_read(text, &parent))
+        return NULL;
+    weir_trace_begin(ret, &parent, s->traced_ns);
+    return ret;
+}
+
+/* Ends the span of a request that was decided. */
+static void end_span(const weir_tracer *tracer, const weir_http_request *r,
+                     const weir_http_route *route, const weir_http_response *a)
+{
+    if (!a->span || !a->span->reason)
+        return;
+    a->span->method = r->method_name.at;
+    a->span->name = route->endpoint->path;
+    a->span->status = a->status;
+    tracer->end(tracer->ctx, a->span);
+}
+
 static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_ns)
 {
+    weir_trace_span span;
+    const weir_tracer *tracer = s->receiver.options->tracer;
     weir_http_response a;
     weir_http_response_init(&a, &s->rest);
     a.answer = &s->answer;
     a.now_ns = now_ns;
     weir_http_request r;
     read_request(s, &r);
+    if (tracer)
+        a.span = begin_span(s, &r, now_ns, &span);
     weir_http_route route =
         weir_http_route_of(s->receiver.options, &r, &s->login, r.body.len > 0, &a);
     if (route.endpoint &&
@@ -109,6 +142,7 @@ static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_n
     s->last_ns = now_ns;
     s->live = a.live;
     send_response(s, &a, out, now_ns);
+    end_span(tracer, &r, &route, &a);
     begin_request(s);
 }
 

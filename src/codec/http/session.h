@@ -39,11 +39,12 @@ typedef struct weir_http_session {
 
     int64_t date_s; /* the second that `date` shows */
     char date[WEIR_HTTP_DATE_ROOM];
-    bool closing;    /* the connection is closed once `rest` is sent */
-    bool stopping;   /* the server stops: the next response closes the connection */
-    bool idle;       /* of a stopping server: the connection is closed at the next run */
-    int64_t last_ns; /* of the last request */
-    uint8_t wrong;   /* wrong passwords so far */
+    bool closing;      /* the connection is closed once `rest` is sent */
+    bool stopping;     /* the server stops: the next response closes the connection */
+    bool idle;         /* of a stopping server: the connection is closed at the next run */
+    int64_t last_ns;   /* of the last request */
+    int64_t traced_ns; /* with a tracer: when the request was complete */
+    uint8_t wrong;     /* wrong passwords so far */
 } weir_http_session;
 
 /* Makes *s a session without a request.

@@ -375,7 +375,8 @@ static void check_explained(void **unused)
         "To share them through Redis, write redis: {url: URL} and engine: "
         "redis in a configuration file\n"
         "MEMCACHE_SRV: weir needs no Memcached\n"
-        "OTEL_EXPORTER_OTLP_ENDPOINT: it is about traces, which weir does not send\n"
+        "OTEL_EXPORTER_OTLP_ENDPOINT: to send traces, write telemetry: {endpoint: URL} in a "
+        "configuration file\n"
         "warning: USE_DOG_STATSD_MOGRIFIERS,DOG_STATSD_MOGRIFIERS_A_PATTERN: weir sends the "
         "names of statistics unchanged\n");
     text[0] = '\0';

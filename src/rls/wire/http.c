@@ -14,8 +14,10 @@ static void bad_request(weir_http_call *c)
     weir_http_put_text(c, 400, "Bad Request\n");
 }
 
-static void put_response(weir_http_call *c, const weir_rls_response *r)
+static void put_response(weir_http_call *c, const weir_rls_request *request,
+                         const weir_rls_response *r)
 {
+    weir_rls_trace(c->response->span, request, r);
     switch (r->failure) {
     case WEIR_RLS_ANSWERED:
         weir_rls_encode_json(r, weir_http_begin_json(c));
@@ -50,7 +52,7 @@ static void json(weir_http_call *c)
     if (!weir_rls_decode_json(&door->arena, c->http->body, &request, error))
         bad_request(c);
     else if (weir_rls_decide(door->loop, wait, &request, 1, &response, c->now_ns) == 1)
-        put_response(c, &response);
+        put_response(c, &request, &response);
     else
         c->pending = true;
     c->wait->cancel = c->pending ? cancel : NULL;
@@ -85,8 +87,7 @@ static void stats(weir_http_call *c)
 static bool has_limits(void *app)
 {
     const weir_rls_door *door = app;
-    const weir_rls_config *config = weir_rls_loop_config(door->loop);
-    return config && weir_rls_config_limits(config) > 0;
+    return weir_rls_has_limits(door->rls);
 }
 
 static void put_metrics(void *app, weir_buffer *out)

@@ -74,10 +74,10 @@ void weir_rls_each_stat(weir_rls *r, void (*fn)(void *ctx, const weir_rls_stat *
         fn(ctx, &fake.stats[i]);
 }
 
-size_t weir_rls_config_limits(const weir_rls_config *c)
+bool weir_rls_has_limits(weir_rls *r)
 {
-    assert_ptr_equal(c, &fake);
-    return fake.limits;
+    assert_ptr_equal(r, &fake);
+    return fake.limits > 0;
 }
 
 const char *weir_rls_unit_word(weir_rls_unit unit)
@@ -445,6 +445,42 @@ static void many_limits(void **state)
                   "key1=\"(others)\"} 100");
 }
 
+/* ---- spans ----------------------------------------------------------------------------------- */
+
+static weir_trace_span last;
+static size_t ended;
+
+static void end_span(void *ctx, const weir_trace_span *span)
+{
+    (void)ctx;
+    ended++;
+    last = *span;
+}
+
+static void spans(void **state)
+{
+    static const weir_tracer tracer = {end_span, NULL};
+    static const char lines[] =
+        "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n";
+    fixture *f = open_fixture(state);
+    f->options.tracer = &tracer;
+    ended = 0;
+    assert_int_equal(status_of(post_json(f, lines, request)), 200);
+    assert_int_equal(ended, 1);
+    assert_true(last.allowed);
+    assert_string_equal(last.name, "/json");
+    assert_string_equal(last.context, "weir.domain");
+    assert_string_equal(last.context_name, "edge");
+    assert_string_equal(last.policy, "");
+    fake.response.code = WEIR_RLS_OVER_LIMIT;
+    assert_int_equal(status_of(post_json(f, lines, request)), 429);
+    assert_int_equal(ended, 2);
+    assert_false(last.allowed);
+    fake.response.failure = WEIR_RLS_REFUSED;
+    assert_int_equal(status_of(post_json(f, lines, request)), 400);
+    assert_int_equal(ended, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -452,7 +488,7 @@ int main(void)
         TEST(json_pending),  TEST(healthcheck), TEST(rlconfig),
         TEST(front_page),    TEST(stats),       TEST(absent_without_the_service),
         TEST(metrics),       TEST(many_limits), TEST(all_metrics),
-        TEST(first_metrics), TEST(other_paths),
+        TEST(first_metrics), TEST(other_paths), TEST(spans),
     };
     assert_true(weir_rls_arena_open(&door.arena));
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

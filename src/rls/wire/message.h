@@ -69,6 +69,10 @@ typedef struct weir_rls_door {
 extern const weir_grpc_method weir_rls_methods[];
 extern const size_t weir_rls_methods_len;
 
+/* Notes a decision in the span of its request. A report is no decision. Accepts NULL. */
+void weir_rls_trace(weir_trace_span *span, const weir_rls_request *request,
+                    const weir_rls_response *response);
+
 /* For weir_grpc_options.app_size, open and close: the session's weir_rls_wait. */
 extern const size_t weir_rls_app_size;
 void weir_rls_app_open(void *ctx, void *app, void (*wake)(void *wake_ctx), void *wake_ctx);

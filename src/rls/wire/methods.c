@@ -56,6 +56,16 @@ static void answer_call(weir_grpc_call *call, const weir_rls_response *response)
     call->why = response->why;
 }
 
+void weir_rls_trace(weir_trace_span *span, const weir_rls_request *request,
+                    const weir_rls_response *response)
+{
+    if (response->failure != WEIR_RLS_ANSWERED || response->code == WEIR_RLS_UNKNOWN ||
+        request->verb == WEIR_RLS_REPORT)
+        return;
+    weir_trace_answer(span, response->code == WEIR_RLS_OK);
+    weir_trace_in(span, "weir.domain", request->domain);
+}
+
 static void refuse_call(weir_grpc_call *call, const char *error)
 {
     bool full = error == WEIR_RLS_ARENA_FULL;
@@ -92,8 +102,10 @@ static size_t answer(weir_rls_door *door, enum method method, weir_rls_verb verb
         return 1;
     }
     size_t decided = weir_rls_decide(door->loop, &a->wait[method], requests, n, responses, now_ns);
-    for (size_t i = 0; i < decided; i++)
+    for (size_t i = 0; i < decided; i++) {
         answer_call(&calls[i], &responses[i]);
+        weir_rls_trace(calls[i].span, &requests[i], &responses[i]);
+    }
     return decided;
 }
 

@@ -112,9 +112,12 @@ static const weir_grpc_method *method(const char *path)
     return NULL;
 }
 
+#define ENVOY    "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
+#define KUADRANT "/kuadrant.service.ratelimit.v1.RateLimitService/"
+
 static const weir_grpc_method *should_rate_limit(void)
 {
-    return method("/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit");
+    return method(ENVOY);
 }
 
 static size_t answer(rig *r, weir_grpc_call *calls, size_t n)
@@ -293,14 +296,45 @@ static void descriptors(void **state)
     }
 }
 
+/* Which calls note a decision in their spans. */
+static void spans(void **state)
+{
+    static const struct {
+        const char *path;
+        weir_rls_failure failure;
+        weir_rls_code code;
+        bool noted, allowed;
+    } rows[] = {
+        {ENVOY, WEIR_RLS_ANSWERED, WEIR_RLS_OK, true, true},
+        {ENVOY, WEIR_RLS_ANSWERED, WEIR_RLS_OVER_LIMIT, true, false},
+        {ENVOY, WEIR_RLS_ANSWERED, WEIR_RLS_UNKNOWN, false, false},
+        {ENVOY, WEIR_RLS_UNAVAILABLE, WEIR_RLS_OK, false, false},
+        {KUADRANT "CheckRateLimit", WEIR_RLS_ANSWERED, WEIR_RLS_OK, true, true},
+        {KUADRANT "Report", WEIR_RLS_ANSWERED, WEIR_RLS_OK, false, false},
+    };
+    rig *r = *state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_grpc_call *c = calls_of(r, "ab");
+        weir_trace_span span = {.reason = NULL};
+        c[1].span = &span;
+        fake.response = (weir_rls_response){.failure = rows[i].failure, .code = rows[i].code};
+        assert_int_equal(method(rows[i].path)->answer(&r->door, r->app, c, 2, 7), 2);
+        assert_int_equal(span.reason != NULL, rows[i].noted);
+        assert_int_equal(span.allowed, rows[i].allowed);
+        assert_string_equal(span.context_name, rows[i].noted ? "b" : "");
+        if (rows[i].noted)
+            assert_string_equal(span.context, "weir.domain");
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(replies),          TEST(verbs),         TEST(failures),
-        TEST(invalid_messages), TEST(pending),       TEST(large_batches),
-        TEST(full_arena),       TEST(close_cancels), TEST(descriptors),
+        TEST(replies),     TEST(verbs),         TEST(failures),   TEST(invalid_messages),
+        TEST(pending),     TEST(large_batches), TEST(full_arena), TEST(close_cancels),
+        TEST(descriptors), TEST(spans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,7 +95,9 @@ static void check_message(config_reader *r, const config_place *place, void *bas
 static const config_key message_keys[] = {
     {"policy", CONFIG_OTHER, .read = read_policy},
     {"key", CONFIG_OTHER, .read = read_key},
-    {"cost", CONFIG_OTHER, .read = read_cost},
+    {"cost", CONFIG_OTHER,
+     .schema = "{\"type\":[\"string\",\"integer\"],\"minimum\":0,\"maximum\":2147483647}",
+     .read = read_cost},
     {"keep", CONFIG_OTHER, .read = read_keep},
 };
 

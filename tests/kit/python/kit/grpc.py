@@ -66,11 +66,11 @@ class Grpc:
         kind, flags, stream = struct.unpack(">BBI", head[3:])
         return kind, flags, stream, self.file.read(int.from_bytes(head[:3], "big"))
 
-    def call(self, method, message):
+    def call(self, method, message, metadata=()):
         """Returns the message of the reply. After the first GOAWAY, `goaway` is true: the call was still answered."""
         self.stream += 2
         names = [(":method", "POST"), (":scheme", "http"), (":path", method), (":authority", "localhost"),
-                 ("content-type", "application/grpc"), ("te", "trailers")]
+                 ("content-type", "application/grpc"), ("te", "trailers"), *dict(metadata).items()]
         self.socket.sendall(frame(HEADERS, END_HEADERS, self.stream, b"".join(header(*name) for name in names)) +
                             frame(DATA, END_STREAM, self.stream, struct.pack(">BI", 0, len(message)) + message))
         reply = b""
@@ -88,18 +88,18 @@ class Grpc:
                     raise Failed(f"{method}: no message, trailers {payload!r}")
                 return reply[5:]
 
-    def rate_limit(self, domain, entries):
+    def rate_limit(self, domain, entries, metadata=()):
         """ShouldRateLimit with one descriptor: 1 is OK, 2 is OVER_LIMIT."""
-        return fields(self.should_rate_limit(domain, entries))[1]
+        return fields(self.should_rate_limit(domain, entries, metadata))[1]
 
     def remaining(self, domain, entries):
         """What remains of the limit, after one unit."""
         return fields(fields(self.should_rate_limit(domain, entries))[2])[3]
 
-    def should_rate_limit(self, domain, entries):
+    def should_rate_limit(self, domain, entries, metadata=()):
         descriptor = b"".join(field(1, field(1, key) + field(2, value)) for key, value in entries.items())
         return self.call("/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
-                         field(1, domain) + field(2, descriptor))
+                         field(1, domain) + field(2, descriptor), metadata)
 
     def close(self):
         self.file.close()

@@ -161,6 +161,13 @@ class Certificates:
         self.context = ssl.create_default_context(cafile=str(self.ca))
         self.context.load_cert_chain(self.client_cert, self.client_key)
 
+    def server_context(self):
+        """For a server that wants the client's certificate."""
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(self.ca))
+        context.load_cert_chain(self.cert, self.key)
+        context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
 
 # ---- tests ---------------------------------------------------------------------------------------
 
