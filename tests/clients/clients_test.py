@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Tests current client libraries with the daemon, the module and the Functions library; the examples of
-docs/clients.md; and docs/openapi.yaml. Libraries that cannot be installed are skipped and counted.
+docs/clients.md; docs/openapi.yaml; and telemetry with the OpenTelemetry Collector. Libraries that cannot be installed are skipped and counted.
 
     clients_test.py WEIR MODULE [NAME...]"""
 
@@ -18,6 +18,7 @@ from kit.process import Failed, expect, run
 import libraries
 import openapi
 import page
+import telemetry
 import weir_node
 
 PROGRAMS = {
@@ -34,11 +35,11 @@ SERVERS = {"daemon": libraries.with_daemon, "module": libraries.with_module,
 
 
 class Installed:
-    """Installs each language once, all of them at the same time."""
+    """Installs each language, and the collector, once; all of them at the same time."""
 
     def __init__(self, build):
         languages = (install.java, install.go, install.node, install.python, install.php, install.ruby,
-                     weir_node.installed)
+                     telemetry.collector, weir_node.installed)
         pool = concurrent.futures.ThreadPoolExecutor(len(languages))
         self.results = {one.__name__: pool.submit(one, build) for one in languages}
 
@@ -63,6 +64,13 @@ def field_tests(installed):
         fields.structured_fields(box, *installed.get("python"))
 
     yield structured_fields
+
+
+def telemetry_tests(installed):
+    def telemetry_with_collector(box):
+        telemetry.telemetry_with_collector(box, installed.get("collector"))
+
+    yield telemetry_with_collector
 
 
 def openapi_tests(installed):
@@ -146,7 +154,7 @@ def page_tests(installed):
 def main():
     installed = Installed(pathlib.Path(sys.argv[1]).resolve().parent / "clients")
     tests = [page_yaml, page_releases, *library_tests(installed), *field_tests(installed),
-             *openapi_tests(installed), *page_tests(installed),
+             *openapi_tests(installed), *telemetry_tests(installed), *page_tests(installed),
              *weir_node.tests(lambda: installed.get(weir_node.installed.__name__))]
     return run(tests, sys.argv)
 
