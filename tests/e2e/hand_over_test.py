@@ -13,6 +13,7 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -239,7 +240,7 @@ def memory_has_all(box):
 
 
 def memory_of_another_size(box):
-    """The new process begins with full quota, and says why. Its own memory is passed on as well."""
+    """Or of another version: the new process begins with full quota, and says why. It passes its own memory on."""
     d = Generations(box, memory=MEMORY).start()
     seen = []
 
@@ -261,6 +262,11 @@ def memory_of_another_size(box):
     then(["memory.file is new"], 0, memory=f"{{size: 16m, file: {d.state}}}", policies=COUNTED)
     then([], 1)
     then(["no memory.file, and no hand_over before"], 0, memory=MEMORY)
+    [memory] = [fd for fd in pathlib.Path(f"/proc/{d.pid}/fd").iterdir() if "memfd:weir" in os.readlink(fd)]
+    with open(memory, "r+b", buffering=0) as header:  # as another version would lay it out
+        header.seek(12)
+        header.write(struct.pack("=I", 65538))
+    then(["memory: it has format 65538, expected 65537"], 0)
     d.end()
 
 
