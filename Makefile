@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all shipped nginx-module deb image image-arm64 manifests run sim soak bench bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-haproxy bench-replay bench-web instructions check claims redis nginx clients envoy haproxy proxies image-check browser asan tsan fuzz coverage mutants proof model aarch64 wasm web site figures dist clients-dist lint layers fmt vectors distros install uninstall clean help
+.PHONY: all shipped nginx-module deb image image-arm64 manifests run sim soak bench bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-haproxy bench-replay bench-web bench-clients instructions check claims redis nginx clients envoy haproxy proxies image-check browser asan tsan fuzz coverage mutants proof model aarch64 wasm web site figures dist clients-dist lint layers fmt vectors distros install uninstall clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -90,6 +90,10 @@ bench-web: web   ## measure the script time of a frame of the playground, in Chr
 	@tools/deps check bench browser
 	@bench/run web
 
+bench-clients: shipped ## benchmark the packages of clients/, compared with the storages that they replace; needs the network once
+	@tools/deps clients
+	@bench/run clients
+
 instructions: shipped ## count the instructions of a decision, and compare them with bench/instructions.txt
 	@tools/deps ci
 	@tools/instructions
@@ -112,7 +116,7 @@ nginx: shipped   ## run the slow tests with nginx, and all of them under ASan an
 	@tools/deps check
 	@tools/nginx
 
-clients: shipped ## test current client libraries and the examples of docs/clients.md; needs the network
+clients: shipped ## test the packages of clients/, current client libraries and the examples of docs/clients.md; needs the network
 	@tools/deps clients
 	@tools/clients
 

@@ -7,6 +7,7 @@
  * a new field. */
 
 #include "core/figures.h"
+#include "core/units.h"
 
 #include <weir/weir.h>
 
@@ -50,25 +51,6 @@ _Static_assert(WEIR_DECISION_LIST(WEIR_FIELD_SIZE) + sizeof(int64_t) == sizeof(w
 #define WEIR_FIELD_NAME(id, kind, name) [WEIR_FIELD_##id] = WEIR_FIELD_NAME_##kind(name, "ms"),
 static const char *const weir_decision_field_names[] = {WEIR_DECISION_LIST(WEIR_FIELD_NAME)};
 #undef WEIR_FIELD_NAME
-
-/* ---- units ----------------------------------------------------------------------------------- */
-
-/* Converts a time, 0..INT64_MAX, to units of unit_ns. It rounds up: a client that waits for a
- * rounded-down time would be denied again. Pure. */
-static inline int64_t weir_units_ceil(int64_t ns, int64_t unit_ns)
-{
-    return ns / unit_ns + (ns % unit_ns > 0);
-}
-
-static inline int64_t weir_ms_ceil(int64_t ns)
-{
-    return weir_units_ceil(ns, 1000000);
-}
-
-static inline int64_t weir_s_ceil(int64_t ns)
-{
-    return weir_units_ceil(ns, 1000000000);
-}
 
 /* ---- the next unit --------------------------------------------------------------------------- */
 

@@ -12,11 +12,14 @@
 
 enum { DAY, HOUR, MINUTE, SECOND, MILLISECOND, MICROSECOND, NANOSECOND };
 
-static const struct {
+typedef struct unit_of_time {
     const char *name;
     uint64_t ns;
-} units[] = {{"d", 86400000000000}, {"h", 3600000000000}, {"m", 60000000000}, {"s", 1000000000},
-             {"ms", 1000000},       {"us", 1000},         {"ns", 1},          {"ns", 1}};
+} unit_of_time;
+
+static const unit_of_time units[] = {
+    {"d", 86400000000000}, {"h", 3600000000000}, {"m", 60000000000}, {"s", 1000000000},
+    {"ms", 1000000},       {"us", 1000},         {"ns", 1},          {"ns", 1}};
 
 static uint64_t ns_of(unsigned unit)
 {

@@ -20,6 +20,7 @@ import openapi
 import page
 import telemetry
 import weir_node
+import weir_python
 
 PROGRAMS = {
     "redis_py": ("python", ["redis_py.py"]),
@@ -39,7 +40,7 @@ class Installed:
 
     def __init__(self, build):
         languages = (install.java, install.go, install.node, install.python, install.php, install.ruby,
-                     telemetry.collector, weir_node.installed)
+                     telemetry.collector, weir_node.installed, weir_python.prepare)
         pool = concurrent.futures.ThreadPoolExecutor(len(languages))
         self.results = {one.__name__: pool.submit(one, build) for one in languages}
 
@@ -155,7 +156,8 @@ def main():
     installed = Installed(pathlib.Path(sys.argv[1]).resolve().parent / "clients")
     tests = [page_yaml, page_releases, *library_tests(installed), *field_tests(installed),
              *openapi_tests(installed), *telemetry_tests(installed), *page_tests(installed),
-             *weir_node.tests(lambda: installed.get(weir_node.installed.__name__))]
+             *weir_node.tests(lambda: installed.get(weir_node.installed.__name__)),
+             *weir_python.tests(lambda: installed.get(weir_python.prepare.__name__))]
     return run(tests, sys.argv)
 
 

@@ -36,7 +36,7 @@ FASTIFY_REFUSED = {
 def packed(build):
     """The npm package, made without the network."""
     install.need("npm", "ninja")
-    install.run(["tools/clients-dist", build], ROOT, Failed)
+    install.run(["tools/clients-dist", build, "node"], ROOT, Failed)
     return next((build / "clients-dist").glob("weir-*.tgz"))
 
 

@@ -6,7 +6,7 @@
 #include "codec/answer/fields.h"
 
 #include "core/check.h"
-#include "core/decision.h"
+#include "core/units.h"
 #include "port/assert.h"
 #include "port/duration.h"
 

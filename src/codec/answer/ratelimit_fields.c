@@ -7,7 +7,7 @@
 
 #include "core/algorithm.h"
 #include "core/check.h"
-#include "core/decision.h"
+#include "core/units.h"
 #include "port/assert.h"
 #include "service/rules/spread.h"
 
