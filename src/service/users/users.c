@@ -296,12 +296,22 @@ void weir_access_denied(const weir_access *a, const void *peer, const weir_login
 
 /* ---- logins ---------------------------------------------------------------------------------- */
 
+/* Compares in a time that depends on the lengths alone. */
+static bool is_same(const char *text, size_t len, weir_slice given)
+{
+    unsigned different = given.len != len;
+    for (size_t i = 0; i < len; i++)
+        different |=
+            (unsigned)(uint8_t)text[i] ^ (i < given.len ? (unsigned)(uint8_t)given.at[i] : 0U);
+    return different == 0;
+}
+
 static const weir_user *find_user(const weir_user_table *t, weir_slice name)
 {
     const weir_user *found = NULL;
     for (size_t i = 0; i < t->len; i++) {
         const weir_user *u = &t->user[i];
-        if (u->name_len == name.len && memcmp(u->name, name.at, name.len) == 0)
+        if (is_same(u->name, u->name_len, name))
             found = u;
     }
     return found;
@@ -360,15 +370,6 @@ weir_login weir_login_begin(const weir_access *a)
     return (weir_login){.everything = !weir_access_is_limited(a)};
 }
 
-static bool is_same(const secret *s, weir_slice given)
-{
-    unsigned different = given.len != s->len;
-    for (size_t i = 0; i < s->len; i++)
-        different |=
-            (unsigned)(uint8_t)s->text[i] ^ (i < given.len ? (unsigned)(uint8_t)given.at[i] : 0U);
-    return different == 0;
-}
-
 /* Whether the password is the one that had this hash before. A half-written digest matches none. */
 static bool is_verified(const secret *s, const uint64_t digest[4])
 {
@@ -416,7 +417,7 @@ static const secret *find_fast(const weir_user *user, weir_slice password, const
     const secret *found = NULL;
     for (size_t i = 0; i < user->secrets_len; i++) {
         const secret *s = &user->secret[i];
-        if (s->is_hash ? is_verified(s, digest) : is_same(s, password))
+        if (s->is_hash ? is_verified(s, digest) : is_same(s->text, s->len, password))
             found = s;
     }
     return found;
