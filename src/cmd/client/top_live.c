@@ -48,6 +48,8 @@ typedef struct live {
     char chosen[TOP_NAME_MAX + 1]; /* "": the first one, whichever it is */
     char notice[CLIENT_ERROR_MAX + 32];
     bool keys_known, dirty, quit;
+    bool tables; /* instead of the screen */
+    bool failed; /* before the first table */
     weir_buffer frame;
 } live;
 
@@ -82,7 +84,9 @@ static void lose(live *l, const char *why)
     l->connected = false;
     l->step = IDLE;
     l->next_ns = port_steady_ns() + RETRY_NS;
-    snprintf(l->notice, sizeof l->notice, "%s; trying again every second", why);
+    l->failed = l->tables && l->samples < 2; /* the first table has the rates of two */
+    snprintf(l->notice, sizeof l->notice, "%s%s", why,
+             l->failed ? "" : "; trying again every second");
     l->dirty = true;
 }
 
@@ -144,36 +148,46 @@ static void want_keys(live *l)
         ask_keys(l);
 }
 
-static bool take_info(live *l)
+static const char unexpected[] = "unexpected reply; is this server a weir daemon?",
+                  no_rights[] = "this needs a user with the rights metrics, peek and top";
+
+/* Returns NULL, or what is wrong with the reply. */
+static const char *take_info(live *l)
 {
     top_sample *next = &l->sample[(l->samples + 1) & 1];
     if (!top_read_info(&l->client.reply, port_steady_ns(), next))
-        return false;
+        return unexpected;
+    if (next->connections_max == 0) /* INFO has the versions only */
+        return no_rights;
     l->samples++;
     l->notice[0] = '\0';
     refresh(l);
-    return true;
+    return NULL;
 }
 
-/* Takes the reply of the current step, and goes on to the next one. */
-static bool take_reply(live *l)
+/* Takes the reply of the current step, and goes on to the next one. Returns as take_info(). */
+static const char *take_reply(live *l)
 {
-    bool good = false;
+    const char *wrong = unexpected;
     switch (l->step) {
     case INFO:
-        good = take_info(l);
-        if (good && (!l->rules_known || l->samples % RULES_EVERY == 0))
+        wrong = take_info(l);
+        if (!wrong && (!l->rules_known || l->samples % RULES_EVERY == 0))
             ask_rules(l);
-        else if (good)
+        else if (!wrong)
             ask_keys(l);
         break;
     case RULES:
-        l->rules_known = good = top_read_rules(&l->client.reply, &l->rules);
-        if (good)
+        l->rules_known = top_read_rules(&l->client.reply, &l->rules);
+        wrong = l->rules_known                                           ? NULL
+                : l->client.reply.value[0].type == WEIR_RESP_ERROR_REPLY ? no_rights
+                                                                         : unexpected;
+        if (!wrong)
             ask_keys(l);
         break;
     case KEYS:
-        l->keys_known = good = top_read_keys(&l->client.reply, &l->keys);
+        l->keys_known = top_read_keys(&l->client.reply, &l->keys);
+        wrong = l->keys_known ? NULL : unexpected;
         l->model.keys = l->keys_known ? &l->keys : NULL;
         l->step = IDLE;
         want_keys(l);
@@ -182,7 +196,7 @@ static bool take_reply(live *l)
         break;
     }
     l->dirty = true;
-    return good;
+    return wrong;
 }
 
 static void on_socket(live *l)
@@ -190,10 +204,9 @@ static void on_socket(live *l)
     client_status st = client_read(&l->client);
     if (st == CLIENT_WAITING)
         return;
-    if (st != CLIENT_OK)
-        lose(l, l->client.error);
-    else if (!take_reply(l))
-        lose(l, "unexpected reply; is this server a weir daemon?");
+    const char *wrong = st == CLIENT_OK ? take_reply(l) : l->client.error;
+    if (wrong)
+        lose(l, wrong);
 }
 
 static void reconnect(live *l)
@@ -396,10 +409,13 @@ static int run_tables(live *l)
 {
     uint64_t printed = 1; /* the first sample has no rates */
     char said[sizeof l->notice] = "";
+    l->tables = true;
     while (!is_complete(l)) {
         on_time(l);
         if (strcmp(said, l->notice) != 0 && *l->notice)
             complain(l->notice);
+        if (l->failed)
+            return 1;
         memcpy(said, l->notice, sizeof said);
         struct pollfd p = {.fd = l->connected ? l->client.fd : -1, .events = POLLIN};
         int64_t wait_ms = idle_ns(l) / 1000000 + 1;

@@ -40,6 +40,8 @@ typedef struct turn {
     bool socket, redraw; /* the socket can be read; the size has changed */
     client_status read;  /* what reading it returns */
     bool odd;            /* the reply is not understood */
+    bool bare;           /* INFO has no numbers */
+    bool denied;         /* the reply is an error */
 } turn;
 
 static struct {
@@ -123,6 +125,7 @@ client_status __wrap_client_read(client *c)
 {
     assert_true(event()->socket);
     snprintf(c->error, sizeof c->error, "cannot read");
+    c->reply.value[0].type = event()->denied ? WEIR_RESP_ERROR_REPLY : WEIR_RESP_ARRAY;
     return event()->read;
 }
 
@@ -140,7 +143,8 @@ bool __wrap_top_read_info(const weir_resp_reply *reply, int64_t at_ns, top_sampl
     if (event()->odd)
         return false;
     uint64_t n = (uint64_t)fake.infos++;
-    *ret = (top_sample){.at_ns = at_ns, .uptime_s = n, .policies = 3};
+    *ret = (top_sample){
+        .at_ns = at_ns, .uptime_s = n, .policies = 3, .connections_max = event()->bare ? 0 : 1};
     ret->policy[0] = (top_policy){.name = "a", .counts = {.allowed = 10 * n, .denied = n}};
     ret->policy[1] = (top_policy){.name = "b", .counts = {.allowed = n, .denied = 3 * n}};
     ret->policy[2] = (top_policy){.name = "c", .counts = {.allowed = 50 * n}};
@@ -504,6 +508,17 @@ static void refuses_a_reply_without_a_request(void **unused)
     assert_int_equal(PLAY(turns, &defaults), 0);
 }
 
+static void needs_rights(void **unused)
+{
+    (void)unused;
+    static const turn turns[] = {
+        {"INFO|", "-1:-1", 5000, .socket = true, .bare = true},
+        {"", "-1:-1" LOST("this needs a user with the rights metrics, peek and top"), 1000,
+         .keys = "q"},
+    };
+    assert_int_equal(PLAY(turns, &defaults), 0);
+}
+
 static void shows_the_chosen_policy_first(void **unused)
 {
     (void)unused;
@@ -663,6 +678,34 @@ static void prints_tables(void **unused)
     assert_string_equal(errors, "weir top: cannot read; trying again every second\n");
 }
 
+/* Before the first table, any error ends it. */
+static void fails_without_a_table(void **unused)
+{
+    (void)unused;
+    fake.can_fill = false;
+    static const turn bare[] = {{"INFO|", NULL, 5001, .socket = true, .bare = true}};
+    assert_int_equal(PLAY(bare, &defaults), 1);
+    assert_string_equal(printed, "");
+    assert_string_equal(errors,
+                        "weir top: this needs a user with the rights metrics, peek and top\n");
+    (void)reset(NULL);
+    fake.can_fill = false;
+    static const turn refused[] = {
+        {"INFO|", NULL, 5001, .socket = true},
+        {"WEIR.POLICY LIST|", NULL, 5001, .socket = true, .read = CLIENT_FAILED}};
+    assert_int_equal(PLAY(refused, &defaults), 1);
+    assert_string_equal(printed, "");
+    assert_string_equal(errors, "weir top: cannot read\n");
+    (void)reset(NULL);
+    fake.can_fill = false;
+    static const turn denied[] = {
+        {"INFO|", NULL, 5001, .socket = true},
+        {"WEIR.POLICY LIST|", NULL, 5001, .socket = true, .odd = true, .denied = true}};
+    assert_int_equal(PLAY(denied, &defaults), 1);
+    assert_string_equal(errors,
+                        "weir top: this needs a user with the rights metrics, peek and top\n");
+}
+
 static void cannot_print(void **unused)
 {
     (void)unused;
@@ -691,6 +734,7 @@ int main(void)
         TEST(filters_and_helps),
         TEST(keeps_the_choice),
         TEST(refuses_a_reply_without_a_request),
+        TEST(needs_rights),
         TEST(shows_the_chosen_policy_first),
         TEST(reconnects),
         TEST(tries_again),
@@ -699,6 +743,7 @@ int main(void)
         TEST(ends_with_the_terminal),
         TEST(cannot_connect),
         TEST(prints_tables),
+        TEST(fails_without_a_table),
         TEST(cannot_print),
     };
     return cmocka_run_group_tests_name("client-top-live", tests, NULL, NULL);
