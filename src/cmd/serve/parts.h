@@ -114,8 +114,8 @@ WEIR_NODISCARD weir_status engines_open(engines **ret, const weir_config *config
 void engines_begin(engines *e, unsigned loop, weir_service *service, port_dialer *dialer);
 void engines_end(engines *e, unsigned loop, weir_service *service);
 
-/* Waits until each loop is connected to a server, at most patience_ns. Accepts NULL for e. Call it on
- * a thread that runs no loop.
+/* Waits until each loop is connected to a server, at most patience_ns. Accepts NULL for e. Call it
+ * on a thread that runs no loop.
  *  loops  number of loops, which have called engines_begin() or are about to. */
 void engines_await(engines *e, unsigned loops, int64_t patience_ns);
 

@@ -90,8 +90,8 @@ bool weir_file_header_lay_out(weir_file_header *h, const uint64_t bytes[WEIR_PAR
 /* Completes a new header whose layout was computed, and whose partitions are set. */
 void weir_file_header_init(weir_file_header *h, const uint8_t secret[16], int64_t made_ns);
 
-/* Marks a header whose parts are not complete yet, so that weir_file_header_check() refuses the file;
- * and one whose parts are. */
+/* Marks a header whose parts are not complete yet, so that weir_file_header_check() refuses the
+ * file; and one whose parts are. */
 void weir_file_header_complete(weir_file_header *h, bool complete);
 
 /* The version of the states that a header with its partitions has; see WEIR_STATE_VERSION. */
