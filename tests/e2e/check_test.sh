@@ -176,6 +176,7 @@ check "a named pipe for serve" 1 "$(status quick "$weir" serve "$dir/pipe")"
 check "the error of serve" "$dir/pipe: error: cannot be read: $not_pipe" "$(cat "$dir/err")"
 # shellcheck disable=SC2016 # the text must not be expanded
 printf 'password: $WEIR_PASSWORD\nmemory: {file: none/state}\n' >"$dir/variable.yaml"
+chmod 600 "$dir/variable.yaml"
 check "a warning does not suppress the preflight checks" 1 "$(status "$weir" check "$dir/variable.yaml")"
 check "both are printed" "1:11: warning: password: the password begins with '$'; variables are written as in \${NAME}, in capitals
 2:16: error: memory.file: ..." "$(sed -n "s,^$dir/variable.yaml:,,p" "$dir/err" |
