@@ -4,6 +4,7 @@
  * override. */
 
 #include "service/kit_test.h"
+#include "store/iterate.h"
 
 #include <stdio.h>
 
@@ -107,12 +108,32 @@ static void comparison(void **unused)
     weir_rules_discard(rules);
 }
 
+/* The log does not say `kept` of a limit that the store has no space to remember. */
+static void too_many_limits(void **unused)
+{
+    (void)unused;
+    weir_rules *rules;
+    weir_rule_spec spec = spec_of("a", "fixed-window 10/d");
+    set_rules(&spec, 1);
+    weir_policy p;
+    assert_int_equal(weir_policy_parse(&p, "gcra 1/s", 8, NULL, NULL), WEIR_OK);
+    for (uint64_t id = 1; id <= 5000; id++)
+        weir_store_note_policy(store, id, &p);
+    spec.limit = "fixed-window 20/d";
+    assert_int_equal(weir_rules_build(&rules, store, NULL, &spec, 1), WEIR_OK);
+    seen[0] = '\0';
+    weir_limiter_compare(limiter, rules, note, NULL);
+    assert_string_equal(seen, "a: fixed-window 10/d, fixed-window 20/d: reset\n");
+    weir_rules_discard(rules);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reloads, setup, teardown),
         cmocka_unit_test_setup_teardown(overrides, setup, teardown),
         cmocka_unit_test_setup_teardown(comparison, setup, teardown),
+        cmocka_unit_test_setup_teardown(too_many_limits, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

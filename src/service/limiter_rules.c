@@ -107,10 +107,13 @@ bool weir_limit_is_kept(const weir_policy *from, weir_engine_kind from_engine,
     return same_states && weir_store_keeps(from, to);
 }
 
-static bool keeps(const weir_rule *from, const weir_rule *to)
+static bool keeps(const weir_limiter *l, const weir_rule *from, const weir_rule *to)
 {
+    bool in_store = l->store && to->options->engine == WEIR_ENGINE_LOCAL;
     return weir_limit_is_kept(&from->limit.policy, from->options->engine, &to->limit.policy,
-                              to->options->engine);
+                              to->options->engine) &&
+           (!in_store || (weir_store_keeps_limit(l->store, from->limit.id) &&
+                          weir_store_keeps_limit(l->store, to->limit.id)));
 }
 
 void weir_limiter_compare(weir_limiter *l, const weir_rules *rules,
@@ -123,7 +126,7 @@ void weir_limiter_compare(weir_limiter *l, const weir_rules *rules,
         if (!from || strcmp(from->limit.canonical, to->limit.canonical) == 0)
             continue;
         const weir_limit_change change = {to->name, from->limit.canonical, to->limit.canonical,
-                                          keeps(from, to)};
+                                          keeps(l, from, to)};
         fn(ctx, &change);
     }
     port_mutex_unlock(l->lock);

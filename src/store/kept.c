@@ -189,6 +189,15 @@ weir_status weir_store_note_limit(const weir_store *s, uint64_t id, const weir_p
     return no_memory ? WEIR_E_NOMEM : WEIR_OK;
 }
 
+bool weir_store_keeps_limit(const weir_store *s, uint64_t id)
+{
+    port_mutex_lock(s->kept->mutex);
+    const variant *v = find_variant(s->kept, id);
+    bool keeps = v && has_member(s, v->family, id);
+    port_mutex_unlock(s->kept->mutex);
+    return keeps;
+}
+
 /* ---- how long former states matter ----------------------------------------------------------- */
 
 /* How long a key of a layer may take to become idle. */

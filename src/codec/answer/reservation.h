@@ -10,7 +10,8 @@
 
 /* The error for WEIR_E_FULL. */
 #define WEIR_RESERVE_FULL                                                                          \
-    "too many open reservations, or the store is full and refuses new keys (memory.when_full)"
+    "too many open reservations, or the store is full and refuses new keys (memory.when_full), "   \
+    "or it knows too many limits"
 
 /* The error for WEIR_E_ABSENT; takes the length and the bytes of the id. */
 #define WEIR_NO_RESERVATION                                                                        \

@@ -105,7 +105,7 @@ static void reservations_that_fail(void **state)
     failure = WEIR_E_FULL;
     is_problem(post(f, "/v1/reserve", reserve), 503,
                "too many open reservations, or the store is full and refuses new keys "
-               "(memory.when_full)");
+               "(memory.when_full), or it knows too many limits");
     failure = WEIR_E_NOMEM;
     is_problem(post(f, "/v1/reserve", reserve), 503,
                "the store is out of memory; raise memory.size");

@@ -316,7 +316,7 @@ static void check_refused(void **state)
                "requests[0]: the store is full and refuses new keys (memory.when_full)");
     is_problem(post(f, "/v1/reserve", "{\"policy\":\"api\",\"key\":\"new\",\"ttl\":1}"), 503,
                "too many open reservations, or the store is full and refuses new keys "
-               "(memory.when_full)");
+               "(memory.when_full), or it knows too many limits");
     fixture_free(f);
 }
 

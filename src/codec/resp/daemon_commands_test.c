@@ -327,7 +327,7 @@ static void check_reservations_that_fail(void **state)
     failure = WEIR_E_FULL;
     expect(f, reserve,
            "-OOM too many open reservations, or the store is full and refuses new keys "
-           "(memory.when_full)\r\n");
+           "(memory.when_full), or it knows too many limits\r\n");
     failure = WEIR_E_NOMEM;
     expect(f, reserve, "-OOM the store is full and no key could be evicted\r\n");
     expect(f, cancel, "-OOM the store is full and no key could be evicted\r\n");
