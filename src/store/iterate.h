@@ -126,8 +126,8 @@ WEIR_NODISCARD weir_status weir_store_note_limit(const weir_store *s, uint64_t i
                                                  const weir_policy *p, const char *name,
                                                  size_t len);
 
-/* Whether keys keep what they use under a limit that weir_store_note_limit() has noted, when another
- * limit takes its place. Not if the registry was full. Any thread. */
+/* Whether keys keep what they use under a limit that weir_store_note_limit() has noted, when
+ * another limit takes its place. Not if the registry was full. Any thread. */
 bool weir_store_keeps_limit(const weir_store *s, uint64_t id);
 
 /* To be called once limits have changed and are noted, before any thread uses them: from now on,
