@@ -311,6 +311,45 @@ static void test_direct_clients(void **unused)
     }
 }
 
+/* The limit on a client can be set, changed and removed. Connections that were opened without one are
+ * not counted. */
+static void test_other_limit_per_address(void **unused)
+{
+    (void)unused;
+    int fds[3];
+    fixture f;
+    prepare(&f, 2);
+    start(&f);
+    from_afar = true;
+    fds[0] = client(&f);
+    ask(fds[0], "in\n");
+    f.options.limits.per_address = 1;
+    change_limits(&f);
+    fds[1] = client(&f);
+    ask(fds[1], "in\n");
+    int refused = client(&f);
+    expect(refused, "REFUSED\n");
+    expect_end(refused);
+    f.options.limits.per_address = 0;
+    change_limits(&f);
+    fds[2] = client(&f);
+    ask(fds[2], "in\n");
+    f.options.limits.per_address = 2;
+    change_limits(&f);
+    shutdown(fds[1], SHUT_WR);
+    expect_end(fds[1]);
+    for (int i = 1; i <= 2; i++) {
+        close(fds[i]);
+        fds[i] = client(&f);
+        ask(fds[i], "in\n");
+    }
+    from_afar = false;
+    for (int i = 0; i < 3; i++)
+        close(fds[i]);
+    assert_int_equal(weir_server_stats_get(f.server).refused_address, 1);
+    stop(&f);
+}
+
 /* A client that a PROXY header names and that has too many connections takes no place of others
  * while it is refused, and may ask for the health. */
 static void test_refused_behind_a_proxy(void **unused)
@@ -369,7 +408,7 @@ int main(void)
         cmocka_unit_test(test_table),          cmocka_unit_test(test_threads),
         cmocka_unit_test(test_clients),        cmocka_unit_test(test_kept_connections),
         cmocka_unit_test(test_per_address),    cmocka_unit_test(test_refused_behind_a_proxy),
-        cmocka_unit_test(test_direct_clients),
+        cmocka_unit_test(test_direct_clients), cmocka_unit_test(test_other_limit_per_address),
     };
     return cmocka_run_group_tests_name("admission", tests, NULL, NULL);
 }

@@ -38,14 +38,18 @@ size_t weir_server_listener(const void *wake_ctx);
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* Limits on clients. docs/internals/net.md documents what happens at each of them. */
+/* Limits on clients, which weir_server_configure() can replace. docs/internals/net.md documents what
+ * happens at each of them. */
 typedef struct weir_server_limits {
     int connections; /* open connections of all loops, 1 or more; further ones are refused. Some are
                         reserved for local clients: see net_admission_reserved() */
     int per_address; /* open connections of one client, an IPv4 address or an IPv6 /64; 0: no limit.
                         Unix sockets, loopback addresses, and addresses for which may_proxy()
                         returns true have no limit. On a listener with proxy_protocol, the client in
-                        the header counts */
+                        the header counts. A connection that was opened without a limit is not
+                        counted */
+    bool any_proxy;  /* may_proxy() is not asked: every proxy may report a client on a listener with
+                        proxy_protocol, and no address is without limit as a proxy */
     size_t buffers;  /* bytes of unanswered input and unsent output, over all connections */
     size_t request;  /* bytes of one request, 1..2^30. The protocol should have a smaller limit of
                         its own, for which it can send a better error */
@@ -54,6 +58,10 @@ typedef struct weir_server_limits {
     int64_t request_ns; /* from the first byte of a request to its last; also until a new client
                            has sent its first byte, and the password */
     int64_t write_ns;   /* without progress in sending to a client that does not read */
+    /* Times of the end, 0..WEIR_NOW_NS_MAX / 8. */
+    int64_t grace_ns; /* how long the server still accepts connections after SIGTERM, so that load
+                         balancers can learn that it is stopping; 0: not at all */
+    int64_t drain_ns; /* how long it waits for clients to read their replies after that */
 } weir_server_limits;
 
 /* ---- admission (admission.c) ----------------------------------------------------------------- */

@@ -426,7 +426,7 @@ static bool run(weir_connection *c, weir_buffer *in)
 
 void weir_connection_check_memory(weir_connection *c)
 {
-    const weir_server_limits *limits = &c->loop->shared->limits;
+    const weir_server_limits *limits = &c->loop->limits;
     size_t before = c->held;
     WEIR_ASSERT(c->state < WEIR_CONNECTION_LINGER);
     count_memory(c);

@@ -229,8 +229,7 @@ static void test_refused_connections(void **unused)
         assert_true(has_ended(fds[i]));
         assert_int_equal(w.loop->refused_len, i < 128 ? i + 1 : 128);
     }
-    expect_reports(&w,
-                   "refused: refused a connection: 1 are open, the maximum (limits.connections)\n");
+    expect_reports(&w, "refused: refused a connection: the maximum is 1 (limits.connections)\n");
     assert_int_equal(port_load_relaxed(&w.loop->stats.refused), MANY);
     assert_int_equal(port_load_relaxed(&w.loop->stats.bytes_out), 128 * strlen("REFUSED\n"));
     assert_int_equal(port_load_relaxed(&w.loop->stats.accepted), 1);
@@ -647,11 +646,11 @@ static void test_memory_of_a_session(void **unused)
     tell(&w, fd, "one\n");
     expect_now(fd, "one\n");
     assert_int_equal(port_load_relaxed(&w.shared.buffered), 1000);
-    w.shared.limits.buffers = 999; /* then only a connection that needs more memory is closed */
+    w.loop->limits.buffers = 999; /* then only a connection that needs more memory is closed */
     tell(&w, fd, "again\n");
     expect_now(fd, "again\n");
     assert_false(has_ended(fd));
-    w.shared.limits.buffers = 1000;
+    w.loop->limits.buffers = 1000;
     usage.mid_request = true;
     pass(&w, 39);
     expect_now(fd, "");
@@ -709,7 +708,7 @@ static void test_random_steps(void **unused)
         int fds[CLIENTS];
         memset(fds, -1, sizeof fds);
         open_world(&w, &limits, &lines);
-        w.shared.drain_ns = 50 * ms_ns;
+        w.shared.limits.drain_ns = 50 * ms_ns;
         reach(&w, WEIR_STAGE_SERVE);
         for (int i = 0; i < 1500; i++)
             take_random_step(&w, &fds[random_below(&random, CLIENTS)], &random);

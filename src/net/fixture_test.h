@@ -56,9 +56,15 @@ typedef struct loop_context {
     int id;
     int order[ORDER_MAX]; /* the names of delayed replies, in the order of sending */
     int order_len;
-    int open;  /* open sessions */
-    int begun; /* times that the loop has begun */
+    int open;               /* open sessions */
+    int begun;              /* times that the loop has begun */
+    port_counter refreshed; /* times that the loop got other limits */
 } loop_context;
+
+static inline void count_refresh(void *context)
+{
+    port_bump_relaxed(&((loop_context *)context)->refreshed, 1);
+}
 
 typedef struct line_session {
     loop_context *context;
@@ -168,6 +174,7 @@ typedef struct fixture {
     int events[2];      /* a pipe: the first letter of each event */
     char stopping[128]; /* the text of that event */
     int unreadable;     /* so many reloads fail before one succeeds */
+    port_word changes;  /* a reload gives the server options.limits */
     int reloaded[2];    /* a pipe: the first letter of each reason */
     int ended[2];       /* a pipe: a byte when the server has ended */
     char dir[64];
@@ -185,6 +192,8 @@ static inline void on_say(void *ctx, const char *event, const char *text)
 static inline bool on_reload(void *ctx, const char *why)
 {
     fixture *f = ctx;
+    if (port_word_load_acquire(&f->changes) > 0) /* written by change_limits() */
+        weir_server_configure(f->server, &f->options.limits);
     expect_in_thread(write(f->reloaded[1], why, 1) == 1);
     return !f->unreadable || --f->unreadable == 0;
 }
@@ -209,10 +218,13 @@ static inline void prepare(fixture *f, unsigned loops)
         .listens_len = 1,
         .loops = loops,
         .contexts = f->contexts,
-        .limits = {.connections = 1000, .buffers = (size_t)64 << 20, .request = 1 << 20},
-        .drain_ns = PATIENCE_S * s_ns,
+        .limits = {.connections = 1000,
+                   .buffers = (size_t)64 << 20,
+                   .request = 1 << 20,
+                   .drain_ns = PATIENCE_S * s_ns},
         .ctx = f,
         .now = on_now,
+        .refresh = count_refresh,
         .reload = on_reload,
         .report = on_say,
     };
@@ -307,6 +319,21 @@ static inline void expect_reload(fixture *f, char letter)
     wait_readable(f->reloaded[0]);
     assert_int_equal(read(f->reloaded[0], &got, 1), 1);
     assert_int_equal(got, letter);
+}
+
+/* Gives a running server options.limits, and waits until each loop has them. */
+static inline void change_limits(fixture *f)
+{
+    uint64_t before[LOOPS_MAX];
+    for (unsigned i = 0; i < f->options.loops; i++)
+        before[i] = port_load_relaxed(&f->loop_contexts[i].refreshed);
+    port_word_store_release(&f->changes, 1);
+    kill(getpid(), SIGHUP);
+    expect_reload(f, 'S');
+    for (unsigned i = 0; i < f->options.loops; i++) {
+        while (port_load_relaxed(&f->loop_contexts[i].refreshed) == before[i])
+            sched_yield();
+    }
 }
 
 /* ---- clients --------------------------------------------------------------------------------- */

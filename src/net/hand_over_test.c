@@ -261,7 +261,7 @@ static void no_program(void **unused)
     (void)unused;
     fixture f;
     prepare_old(&f);
-    f.options.grace_ns = PATIENCE_S * s_ns;
+    f.options.limits.grace_ns = PATIENCE_S * s_ns;
     start(&f);
     kill(getpid(), SIGUSR2);
     expect_text(&f, "hand-over-refused: the program is not known");

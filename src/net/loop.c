@@ -249,7 +249,7 @@ static void drain(weir_loop *l)
         accept_some(listener);
     listeners_close(l);
     uv_timer_stop(&l->resume);
-    int64_t drain_ns = l->shared->drain_ns;
+    int64_t drain_ns = l->limits.drain_ns;
     l->stopping = true;
     l->last_ns = weir_loop_now(l) + drain_ns;
     uv_timer_start(&l->drain, on_drain_over, ((uint64_t)drain_ns + 999999) / 1000000, 0);
@@ -280,15 +280,39 @@ static void end(weir_loop *l)
     uv_walk(&l->uv, close_handle, NULL);
 }
 
+/* Starts the checks. If their interval is as before, the next one stays due. */
+static void sweep_regularly(weir_loop *l)
+{
+    uint64_t ms = sweep_ms(&l->limits);
+    if (l->sweep_ms != ms)
+        uv_timer_start(&l->sweep, on_sweep, ms, ms);
+    l->sweep_ms = ms;
+}
+
+/* Takes over the limits if they have changed. */
+static void refresh(weir_loop *l)
+{
+    weir_shared *shared = l->shared;
+    port_mutex_lock(shared->lock);
+    bool changed = l->changes != shared->changes;
+    l->changes = shared->changes;
+    l->limits = shared->limits;
+    port_mutex_unlock(shared->lock);
+    if (changed && l->serving && !l->stopping)
+        sweep_regularly(l);
+    if (changed && shared->refresh)
+        shared->refresh(l->context);
+}
+
 static void on_wake(uv_async_t *wake)
 {
     weir_loop *l = wake->data;
+    refresh(l);
     port_bump_relaxed(&l->beat, port_load_relaxed(&l->shared->beat) - port_load_relaxed(&l->beat));
     weir_stage stage = (weir_stage)port_word_load_acquire(&l->shared->stage);
     if (stage == WEIR_STAGE_SERVE && !l->serving) {
         l->serving = true;
-        uint64_t ms = sweep_ms(&l->shared->limits);
-        uv_timer_start(&l->sweep, on_sweep, ms, ms);
+        sweep_regularly(l);
         listeners_start(l);
     } else if (stage == WEIR_STAGE_DRAIN && !l->stopping) {
         drain(l);
@@ -310,6 +334,7 @@ weir_status weir_loop_open(weir_loop **ret, weir_shared *shared, void *context)
     }
     l->uv.data = l->wake.data = l;
     l->shared = shared;
+    l->limits = shared->limits;
     l->context = context;
     net_queue_init(&l->woken);
     net_queue_init(&l->backlog);
@@ -341,7 +366,7 @@ static weir_status wrap_in_tls(weir_listener *listener, struct net_tls_server *s
 {
     const weir_loop *l = listener->loop;
     weir_status st = weir_tls_protocol_init(&listener->tls, server, listener->protocol, l->context,
-                                            l->shared->limits.request);
+                                            l->limits.request);
     listener->protocol = &listener->tls.outer;
     listener->context = &listener->tls;
     return st;

@@ -35,16 +35,18 @@ typedef enum weir_event {
 } weir_event;
 
 typedef struct weir_shared {
-    weir_server_limits limits;
-    int64_t drain_ns;
     void *ctx;
     int64_t (*now)(void *ctx);
     void (*report)(void *ctx, const char *event, const char *text);
-    bool (*may_proxy)(void *ctx, const weir_peer_address *proxy);
+    bool (*may_proxy)(void *context, const weir_peer_address *proxy);
     void (*begin)(void *context, port_dialer *dialer);
+    void (*refresh)(void *context);
     void (*end)(void *context);
-    net_admission admission; /* open if limits.per_address > 0 */
-    port_mutex *lock;        /* guards the next two members */
+    net_admission admission;
+    port_mutex *lock; /* guards the next members, up to `unreported` */
+    /* The control loop replaces the limits, and then wakes the loops, which copy them. */
+    weir_server_limits limits;
+    uint64_t changes; /* of the limits */
     uint64_t reported_ms[WEIR_EVENTS];
     uint64_t unreported[WEIR_EVENTS];
 
@@ -94,10 +96,13 @@ struct weir_loop {
     uv_loop_t uv;
     uv_async_t wake;
     uv_timer_t sweep;  /* looks for connections that have timed out */
+    uint64_t sweep_ms; /* its interval; 0: not started */
     uv_timer_t resume; /* accepts again after a pause */
     uv_timer_t drain;  /* ends the drain */
     uv_timer_t waits_timer;
     weir_shared *shared;
+    weir_server_limits limits; /* a copy of shared->limits */
+    uint64_t changes;          /* shared->changes at that time */
     void *context;
     net_dialer *dialer;       /* NULL without shared->begin */
     bool begun;               /* between shared->begin and shared->end */
@@ -147,7 +152,7 @@ WEIR_NODISCARD weir_status weir_loop_listen(weir_loop *l, int fd, bool is_tcp, s
  * WEIR_OK or WEIR_E_IO. */
 WEIR_NODISCARD weir_status weir_loop_start(weir_loop *l);
 
-/* Makes the loop read shared->stage. Do not call it again after WEIR_STAGE_END. Threads: any. */
+/* Makes the loop read shared->stage and shared->limits. Do not call it again after WEIR_STAGE_END. Threads: any. */
 void weir_loop_wake(weir_loop *l);
 
 /* Joins the loop's thread after WEIR_STAGE_END. Does nothing if the thread never started. */

@@ -240,7 +240,7 @@ static int join_beats(world *w, const weir_server_limits *limits)
     beats.run = run_beats;
     beats.usage = usage_of_beats;
     open_world(w, limits, &beats);
-    w->shared.drain_ns = s_ns;
+    w->shared.limits.drain_ns = s_ns;
     reach(w, WEIR_STAGE_SERVE);
     int fd = join_world(w);
     tell(w, fd, "x");
@@ -309,6 +309,126 @@ static void test_reports_once_a_second(void **unused)
     close_world(&w);
 }
 
+/* ---- other limits ---------------------------------------------------------------------------- */
+
+static void put_limits(world *w, const weir_server_limits *limits)
+{
+    w->shared.limits = *limits;
+    w->shared.changes++;
+    uv_async_send(&w->loop->wake);
+    step(w);
+}
+
+static void open_changing_world(world *w, const weir_server_limits *limits)
+{
+    open_world(w, limits, &lines);
+    w->shared.refresh = count_refresh;
+    reach(w, WEIR_STAGE_SERVE);
+}
+
+/* New timeouts apply to open connections, at the interval of the checks that follows from them. */
+static void test_new_timeouts(void **unused)
+{
+    (void)unused;
+    world w;
+    weir_server_limits limits = usual;
+    open_changing_world(&w, &limits);
+    int fd = join_world(&w);
+    tell(&w, fd, "x\n");
+    expect_now(fd, "x\n");
+    pass(&w, 600);
+    limits.write_ns = 5 * s_ns;
+    put_limits(&w, &limits); /* the interval is a second, as before: the timer goes on */
+    assert_int_equal(due_in(&w.loop->sweep), 400);
+    limits.idle_ns = 1200 * ms_ns;
+    put_limits(&w, &limits);
+    assert_int_equal(due_in(&w.loop->sweep), 300);
+    pass(&w, 599);
+    assert_false(has_ended(fd));
+    pass(&w, 1);
+    assert_true(has_ended(fd));
+    expect_reports(&w, "timed-out: closed an idle connection (limits.idle)\n");
+    close(fd);
+    limits.idle_ns = 0;
+    put_limits(&w, &limits);
+    assert_int_equal(due_in(&w.loop->sweep), 1000);
+    fd = join_world(&w);
+    tell(&w, fd, "x\n");
+    expect_now(fd, "x\n");
+    pass(&w, 10000);
+    assert_false(has_ended(fd));
+    assert_int_equal(port_load_relaxed(&w.context.refreshed), 3);
+    reach(&w, WEIR_STAGE_SERVE); /* without new limits, a wake refreshes nothing */
+    assert_int_equal(port_load_relaxed(&w.context.refreshed), 3);
+    close(fd);
+    close_world(&w);
+}
+
+/* A lower limit closes no connection: new ones are refused until fewer are open. */
+static void test_fewer_connections(void **unused)
+{
+    (void)unused;
+    world w;
+    weir_server_limits limits = usual;
+    open_changing_world(&w, &limits);
+    int fds[3], refused;
+    for (int i = 0; i < 3; i++)
+        fds[i] = join_world(&w);
+    limits.connections = 2;
+    put_limits(&w, &limits);
+    for (int i = 0; i < 3; i++) {
+        tell(&w, fds[i], "x\n");
+        expect_now(fds[i], "x\n");
+    }
+    for (int open = 3; open >= 2; open--) {
+        refused = join_world(&w);
+        expect_now(refused, "REFUSED\n");
+        close(refused);
+        close(fds[open - 1]);
+        step(&w);
+    }
+    expect_reports(&w, "refused: refused a connection: the maximum is 2 (limits.connections)\n");
+    fds[1] = join_world(&w);
+    tell(&w, fds[1], "x\n");
+    expect_now(fds[1], "x\n");
+    refused = join_world(&w);
+    expect_now(refused, "REFUSED\n");
+    close(refused);
+    limits.connections = 3;
+    put_limits(&w, &limits);
+    fds[2] = join_world(&w);
+    tell(&w, fds[2], "x\n");
+    expect_now(fds[2], "x\n");
+    for (int i = 0; i < 3; i++)
+        close(fds[i]);
+    step(&w);
+    close_world(&w);
+}
+
+/* The drain that follows has the new length, and the checks of a drain keep their interval. */
+static void test_limits_of_the_drain(void **unused)
+{
+    (void)unused;
+    world w;
+    weir_server_limits limits = usual;
+    open_changing_world(&w, &limits);
+    int fd = join_world(&w);
+    tell(&w, fd, "big 2000000\n");
+    limits.drain_ns = 70 * ms_ns;
+    w.shared.limits = limits;
+    w.shared.changes++;
+    reach(&w, WEIR_STAGE_DRAIN);
+    limits.idle_ns = 40 * ms_ns;
+    put_limits(&w, &limits);
+    assert_int_equal(due_in(&w.loop->sweep), 50);
+    pass(&w, 69);
+    assert_int_equal(w.drained, 0);
+    pass(&w, 1);
+    assert_int_equal(w.drained, 1);
+    close(fd);
+    close_world(&w);
+}
+
 /* ---- draining -------------------------------------------------------------------------------- */
 
 /* A drain ends with the last connection or, at the latest, after drain_ns. A reply that is delayed
@@ -318,7 +438,7 @@ static void test_drain(void **unused)
     (void)unused;
     world w;
     open_world(&w, &usual, &lines);
-    w.shared.drain_ns = 400 * ms_ns + 1;
+    w.shared.limits.drain_ns = 400 * ms_ns + 1;
     reach(&w, WEIR_STAGE_SERVE);
     int soon = join_world(&w), late = join_world(&w), stuck = join_world(&w);
     delay_until(&w, soon, wall_ns + 400 * ms_ns + 1);
@@ -353,7 +473,7 @@ static void test_drain_of_waiting_clients(void **unused)
     int fds[] = {knock(&w, 0), knock(&w, 1)};
     say(fds[0], "one\n");
     say(fds[1], "two\n");
-    w.shared.drain_ns = s_ns;
+    w.shared.limits.drain_ns = s_ns;
     accepts = 0;
     reach(&w, WEIR_STAGE_DRAIN);
     assert_int_equal(accepts, 4); /* of each listener: a client, and then none */
@@ -390,7 +510,7 @@ static void test_drain_of_waiting_clients(void **unused)
     open_world(&w, &usual, &lines); /* a client that does not read is reset during the drain */
     weir_server_limits *limits = &w.shared.limits;
     limits->write_ns = 200 * ms_ns;
-    w.shared.drain_ns = s_ns;
+    w.shared.limits.drain_ns = s_ns;
     reach(&w, WEIR_STAGE_SERVE);
     int slow = join_world(&w);
     tell(&w, slow, "big 2000000\n");
@@ -426,7 +546,7 @@ static void test_drain_of_much_input(void **unused)
         world w;
         size_t before = slow ? BIG : 0, whole = before + LONG;
         open_world(&w, &usual, &lines);
-        w.shared.drain_ns = s_ns;
+        w.shared.limits.drain_ns = s_ns;
         reach(&w, WEIR_STAGE_SERVE);
         int fd = join_world(&w);
         port_word_store_relaxed(&w.shared.stage, WEIR_STAGE_DRAIN);
@@ -497,6 +617,9 @@ int main(void)
         cmocka_unit_test(test_accept_errors),
         cmocka_unit_test(test_poll_error),
         cmocka_unit_test(test_reports_once_a_second),
+        cmocka_unit_test(test_new_timeouts),
+        cmocka_unit_test(test_fewer_connections),
+        cmocka_unit_test(test_limits_of_the_drain),
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_drain_of_waiting_clients),
         cmocka_unit_test(test_drain_of_much_input),

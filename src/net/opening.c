@@ -90,7 +90,7 @@ static void refuse_socket(const weir_listener *listener, int fd)
 
 static void count_refused(weir_loop *l, const weir_peer_address *peer, weir_status why)
 {
-    const weir_server_limits *limits = &l->shared->limits;
+    const weir_server_limits *limits = &l->limits;
     char text[160], from[WEIR_PEER_TEXT_MAX];
     if (why == WEIR_E_NOMEM) {
         port_bump_relaxed(&l->stats.overloaded, 1);
@@ -102,31 +102,36 @@ static void count_refused(weir_loop *l, const weir_peer_address *peer, weir_stat
         port_bump_relaxed(&l->stats.refused_address, 1);
         weir_listen_print_peer(peer, from);
         snprintf(text, sizeof text,
-                 "refused a connection from %s: its address has %d, the maximum "
+                 "refused a connection from %s: the maximum is %d of one address "
                  "(limits.per_address)",
                  from, limits->per_address);
     } else {
-        snprintf(text, sizeof text,
-                 "refused a connection: %d are open, the maximum (limits.connections)",
+        snprintf(text, sizeof text, "refused a connection: the maximum is %d (limits.connections)",
                  limits->connections);
     }
     weir_shared_report(l->shared, WEIR_EVENT_REFUSED, text);
+}
+
+/* Whether only some proxies may report clients. */
+static bool asks_proxies(const weir_loop *l)
+{
+    return l->shared->may_proxy && !l->limits.any_proxy;
 }
 
 /* Counts the connection for the client at c->peer, unless that is a proxy. Returns false if the
  * client has too many connections, which is then counted and reported. */
 static bool count_client(weir_connection *c)
 {
-    weir_shared *shared = c->loop->shared;
+    weir_loop *l = c->loop;
     const net_client client = net_client_of(&c->peer);
-    if (shared->limits.per_address == 0 || client.family == 0 ||
-        (shared->may_proxy && shared->may_proxy(shared->ctx, &c->peer)))
+    if (l->limits.per_address == 0 || client.family == 0 ||
+        (asks_proxies(l) && l->shared->may_proxy(l->context, &c->peer)))
         return true;
-    weir_status st = net_admission_enter(&shared->admission, &client, shared->limits.per_address);
+    weir_status st = net_admission_enter(&l->shared->admission, &client, l->limits.per_address);
     if (st == WEIR_OK)
         c->client = client;
     else
-        count_refused(c->loop, &c->peer, st);
+        count_refused(l, &c->peer, st);
     return st == WEIR_OK;
 }
 
@@ -135,7 +140,7 @@ static bool count_client(weir_connection *c)
 static bool admit(weir_connection *c, bool is_tcp, bool proxied)
 {
     weir_shared *shared = c->loop->shared;
-    int places = shared->limits.connections, reserved = net_admission_reserved(places);
+    int places = c->loop->limits.connections, reserved = net_admission_reserved(places);
     bool is_local = c->peer_known && net_client_of(&c->peer).family == 0;
     if (is_tcp)
         places -= is_local ? reserved : 2 * reserved;
@@ -228,12 +233,12 @@ bool weir_connection_take_proxy_header(weir_connection *c, weir_buffer *in)
  * already, as health checks do. */
 static void expect_proxy_header(weir_connection *c)
 {
-    const weir_shared *shared = c->loop->shared;
+    const weir_loop *l = c->loop;
     weir_peer_address peer;
     bool known = weir_server_peer_address(c, &peer);
     if (!known && c->uv.handle.type == UV_TCP)
         weir_connection_close(c);
-    else if (known && shared->may_proxy && !shared->may_proxy(shared->ctx, &peer))
+    else if (known && asks_proxies(l) && !l->shared->may_proxy(l->context, &peer))
         refuse_proxy(c, "it is not a trusted proxy (trusted_proxies)");
     else
         c->unproxied = true;
@@ -242,7 +247,7 @@ static void expect_proxy_header(weir_connection *c)
 /* Opens the session, or waits for the PROXY header, and starts to read. */
 static void begin(weir_connection *c)
 {
-    weir_buffer_init(&c->in, c->loop->shared->limits.request + WEIR_CONNECTION_IN_MORE);
+    weir_buffer_init(&c->in, c->loop->limits.request + WEIR_CONNECTION_IN_MORE);
     weir_buffer_init(&c->out, WEIR_CONNECTION_OUT_MAX);
     if (c->listener->proxy_protocol)
         expect_proxy_header(c);

@@ -422,7 +422,7 @@ static void check_stop(void **unused)
     stop_pending(&f, 1);
 
     prepare_pending(&f, 1);
-    f.options.drain_ns = 20 * ms_ns;
+    f.options.limits.drain_ns = 20 * ms_ns;
     start(&f);
     fd = client(&f);
     say(fd, "hello\nhold\n");

@@ -104,7 +104,7 @@ static void test_ends_itself_when_the_server_stops(void **unused)
     (void)unused;
     world w;
     int fd = open_polled(&w);
-    w.shared.drain_ns = 10 * s_ns;
+    w.shared.limits.drain_ns = 10 * s_ns;
     say_now = "stopping\n";
     polls_true = 1;
     reach(&w, WEIR_STAGE_DRAIN);
@@ -132,7 +132,7 @@ static void test_drain_is_bounded(void **unused)
     (void)unused;
     world w;
     int fd = open_polled(&w);
-    w.shared.drain_ns = 100 * ms_ns;
+    w.shared.limits.drain_ns = 100 * ms_ns;
     reach(&w, WEIR_STAGE_DRAIN);
     pass(&w, 99);
     assert_int_equal(w.loop->connections_len, 1);

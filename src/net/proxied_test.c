@@ -192,6 +192,29 @@ static void only_trusted_proxies_may_report(void **unused)
     stop(&f);
 }
 
+/* With any_proxy, may_proxy() is not asked; that can change. */
+static void any_proxy_may_report(void **unused)
+{
+    fixture f;
+    (void)unused;
+    prepare_proxied(&f);
+    f.options.may_proxy = no_proxy;
+    f.options.limits.any_proxy = true;
+    start(&f);
+    int fd = proxy(&f);
+    say(fd, V1 "a\n");
+    expect(fd, "a " ME " 1\n");
+    f.options.limits.any_proxy = false;
+    change_limits(&f);
+    int refused = proxy(&f);
+    expect_end(refused);
+    say(fd, "b\n");
+    expect(fd, "b " ME " 1\n");
+    close(fd);
+    assert_int_equal(weir_server_stats_get(f.server).unproxied, 1);
+    stop(&f);
+}
+
 /* A health check that connects and resets is no error. */
 static void a_reset_connection_is_not_counted(void **unused)
 {
@@ -248,7 +271,7 @@ static void a_stopping_server_does_not_wait(void **unused)
     (void)unused;
     prepare_proxied(&f);
     f.listens[1].protocol = &polled;
-    f.options.drain_ns = 3600 * s_ns; /* longer than the test's patience */
+    f.options.limits.drain_ns = 3600 * s_ns; /* longer than the test's patience */
     uint64_t before = port_load_relaxed(&opened);
     start(&f);
     int half = proxy(&f), plain = client(&f);
@@ -306,6 +329,7 @@ int main(void)
         cmocka_unit_test(the_header_arrives_byte_by_byte),
         cmocka_unit_test(other_beginnings_are_refused),
         cmocka_unit_test(only_trusted_proxies_may_report),
+        cmocka_unit_test(any_proxy_may_report),
         cmocka_unit_test(a_reset_connection_is_not_counted),
         cmocka_unit_test(a_slow_header_and_a_silent_client_time_out),
         cmocka_unit_test(a_stopping_server_does_not_wait),

@@ -25,7 +25,6 @@ struct weir_server {
     bool uv_open;
     uv_signal_t signals[SIGNALS];
     uv_timer_t tick_timer, beat_timer, grace_timer;
-    int64_t grace_ns;
     port_counter stopping; /* 1 after the first signal to stop: `stage` changes after the grace */
     void (*tick)(void *ctx);
     void (*beat)(void *ctx);
@@ -46,6 +45,32 @@ struct weir_server {
     unsigned loops_len;
 };
 
+/* ---- the limits ------------------------------------------------------------------------------ */
+
+static bool limits_in_range(const weir_server_limits *l)
+{
+    return l->connections >= 1 && l->per_address >= 0 && l->request >= 1 &&
+           l->request <= (size_t)1 << 30 && l->idle_ns >= 0 && l->request_ns >= 0 &&
+           l->write_ns >= 0 && l->grace_ns >= 0 && l->grace_ns <= WEIR_NOW_NS_MAX / 8 &&
+           l->drain_ns >= 0 && l->drain_ns <= WEIR_NOW_NS_MAX / 8;
+}
+
+static void wake_loops(weir_server *s)
+{
+    for (unsigned i = 0; i < s->loops_len; i++)
+        weir_loop_wake(s->loops[i]);
+}
+
+void weir_server_configure(weir_server *s, const weir_server_limits *limits)
+{
+    WEIR_ASSERT(limits_in_range(limits) && limits->request == s->shared.limits.request);
+    port_mutex_lock(s->shared.lock);
+    s->shared.limits = *limits;
+    s->shared.changes++;
+    port_mutex_unlock(s->shared.lock);
+    wake_loops(s);
+}
+
 /* ---- the stages ------------------------------------------------------------------------------ */
 
 static weir_stage stage_of(weir_server *s)
@@ -62,8 +87,7 @@ static void set_stage(weir_server *s, weir_stage stage)
         return;
     WEIR_ASSERT(now < stage);
     port_word_store_release(&s->shared.stage, (uint64_t)stage);
-    for (unsigned i = 0; i < s->loops_len; i++)
-        weir_loop_wake(s->loops[i]);
+    wake_loops(s);
 }
 
 /* Ends weir_server_run(). */
@@ -106,7 +130,8 @@ static void on_grace_over(uv_timer_t *grace_timer)
 /* A person who presses Ctrl-C (SIGINT) waits for no load balancer. */
 static void begin_to_stop(weir_server *s, int signum)
 {
-    uint64_t grace_ms = signum == SIGINT ? 0 : ((uint64_t)s->grace_ns + 999999) / 1000000;
+    uint64_t grace_ms =
+        signum == SIGINT ? 0 : ((uint64_t)s->shared.limits.grace_ns + 999999) / 1000000;
     port_bump_relaxed(&s->stopping, 1);
     net_hand_over_cancel(&s->hand_over);
     report_stopping(s, signum, grace_ms);
@@ -241,13 +266,8 @@ void weir_server_run(weir_server *s)
 
 static bool in_range(const weir_server_options *o)
 {
-    const weir_server_limits *limits = &o->limits;
     return o->listens_len >= 1 && o->listens_len <= WEIR_LISTENERS_MAX && o->loops >= 1 &&
-           o->loops <= WEIR_LOOPS_MAX && limits->connections >= 1 && limits->per_address >= 0 &&
-           limits->request >= 1 && limits->request <= (size_t)1 << 30 && limits->idle_ns >= 0 &&
-           limits->request_ns >= 0 && limits->write_ns >= 0 && o->drain_ns >= 0 &&
-           o->drain_ns <= WEIR_NOW_NS_MAX / 8 && o->beat_ns >= 0 && o->grace_ns >= 0 &&
-           o->grace_ns <= WEIR_NOW_NS_MAX / 8;
+           o->loops <= WEIR_LOOPS_MAX && o->beat_ns >= 0 && limits_in_range(&o->limits);
 }
 
 /* Watches a path as number i of s->watches. */
@@ -377,13 +397,12 @@ weir_status weir_server_open(weir_server **ret, const weir_server_options *optio
     snprintf(ret_error, size,
              "out of file descriptors, threads or memory; raise the limits of the process");
     s->shared.limits = options->limits;
-    s->shared.drain_ns = options->drain_ns;
-    s->grace_ns = options->grace_ns;
     s->shared.ctx = options->ctx;
     s->shared.now = options->now;
     s->shared.report = options->report;
     s->shared.may_proxy = options->may_proxy;
     s->shared.begin = options->begin;
+    s->shared.refresh = options->refresh;
     s->shared.end = options->end;
     s->tick = options->tick;
     s->beat = options->beat;
@@ -393,7 +412,7 @@ weir_status weir_server_open(weir_server **ret, const weir_server_options *optio
     s->passed = options->passed;
     s->shared.lock = port_mutex_new();
     weir_status st = s->shared.lock ? WEIR_OK : WEIR_E_NOMEM;
-    if (st == WEIR_OK && options->limits.per_address > 0)
+    if (st == WEIR_OK)
         st = net_admission_open(&s->shared.admission);
     if (st == WEIR_OK)
         st = open_control(s, options);
@@ -417,7 +436,9 @@ weir_status weir_server_open(weir_server **ret, const weir_server_options *optio
 
 bool weir_server_is_full(const weir_server *s)
 {
+    port_mutex_lock(s->shared.lock);
     int places = s->shared.limits.connections;
+    port_mutex_unlock(s->shared.lock);
     places -= 2 * net_admission_reserved(places);
     return port_load_relaxed(&s->shared.connected) >= (uint64_t)places;
 }

@@ -25,9 +25,6 @@ typedef struct weir_server_options {
     void *const *contexts; /* one for each loop, passed to protocol->open; NULL: all are NULL. The
                               array is read by weir_server_open() only */
     weir_server_limits limits;
-    int64_t grace_ns; /* how long the server still accepts connections after SIGTERM, so that load
-                         balancers can learn that it is stopping; 0: not at all */
-    int64_t drain_ns; /* how long it waits for clients to read their replies after that */
 
     void *ctx;
     /* The current time, 0..WEIR_NOW_NS_MAX. It must not step: delayed replies depend on it.
@@ -42,6 +39,9 @@ typedef struct weir_server_options {
     /* Called on each loop's thread after its last connection is closed. The dialer still works;
      * afterwards its connections and timers are closed. */
     void (*end)(void *context);
+    /* Called on each loop's thread, with its context, after weir_server_configure(): the loop has
+     * the new limits. */
+    void (*refresh)(void *context);
     /* Called about once a second on the thread that runs the server. */
     void (*tick)(void *ctx);
     /* Called at most every beat_ns on the thread that runs the server, if each loop has handled an
@@ -62,9 +62,9 @@ typedef struct weir_server_options {
      * "reload-ignored" for each SIGHUP after "stopping"; "hand-over", and then "hand-over-failed"
      * or "handed-over"; "hand-over-refused". Threads: any. */
     void (*report)(void *ctx, const char *event, const char *text);
-    /* Whether a proxy may report a client on a listener with proxy_protocol. NULL: every proxy may.
-     * Not called for Unix sockets. Threads: any. */
-    bool (*may_proxy)(void *ctx, const weir_peer_address *proxy);
+    /* Whether a proxy may report a client on a listener with proxy_protocol. NULL: as with
+     * limits.any_proxy. Not called for Unix sockets. Called on a loop's thread, with its context. */
+    bool (*may_proxy)(void *context, const weir_peer_address *proxy);
     const char *watch; /* a file to watch for changes, or NULL. It may also be replaced by a rename,
                           or be a link into a directory that is swapped */
 } weir_server_options;
@@ -97,6 +97,13 @@ WEIR_NODISCARD weir_status weir_server_inherit(weir_server *s, char *ret_error, 
  * Call it before weir_server_run(), or from reload(). Returns WEIR_OK or WEIR_E_NOMEM. */
 #define WEIR_WATCHES_MAX 8
 WEIR_NODISCARD weir_status weir_server_watch(weir_server *s, size_t i, const char *path);
+
+/* Replaces the limits: each loop uses the new ones soon, and then calls options.refresh(). No open
+ * connection is closed because of a lower limit on connections; new ones are refused until fewer
+ * are open. A lower timeout applies to open connections at the next check.
+ *  limits  in their ranges; `request` cannot change.
+ * Call it on the thread that runs the server, after weir_server_open(). */
+void weir_server_configure(weir_server *s, const weir_server_limits *limits);
 
 /* Serves until SIGINT or SIGTERM, then shuts down gracefully. After SIGTERM it serves for grace_ns
  * more, also new clients. Then it accepts no more connections, answers the requests that have

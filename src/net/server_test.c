@@ -150,13 +150,13 @@ static void check_out_of_range(void **unused)
     EXPECT_RANGE(limits.idle_ns, -1, false);
     EXPECT_RANGE(limits.request_ns, -1, false);
     EXPECT_RANGE(limits.write_ns, -1, false);
-    EXPECT_RANGE(grace_ns, -1, false);
-    EXPECT_RANGE(grace_ns, WEIR_NOW_NS_MAX / 8, true);
-    EXPECT_RANGE(grace_ns, WEIR_NOW_NS_MAX / 8 + 1, false);
-    EXPECT_RANGE(drain_ns, -1, false);
-    EXPECT_RANGE(drain_ns, 0, true);
-    EXPECT_RANGE(drain_ns, WEIR_NOW_NS_MAX / 8, true);
-    EXPECT_RANGE(drain_ns, WEIR_NOW_NS_MAX / 8 + 1, false);
+    EXPECT_RANGE(limits.grace_ns, -1, false);
+    EXPECT_RANGE(limits.grace_ns, WEIR_NOW_NS_MAX / 8, true);
+    EXPECT_RANGE(limits.grace_ns, WEIR_NOW_NS_MAX / 8 + 1, false);
+    EXPECT_RANGE(limits.drain_ns, -1, false);
+    EXPECT_RANGE(limits.drain_ns, 0, true);
+    EXPECT_RANGE(limits.drain_ns, WEIR_NOW_NS_MAX / 8, true);
+    EXPECT_RANGE(limits.drain_ns, WEIR_NOW_NS_MAX / 8 + 1, false);
     prepare(&f, 1);
     open_server(&f); /* a server that never runs */
     stop(&f);
@@ -303,7 +303,7 @@ static void check_drain_is_bounded(void **unused)
     (void)unused;
     fixture f;
     prepare(&f, 1);
-    f.options.drain_ns = 300 * ms_ns;
+    f.options.limits.drain_ns = 300 * ms_ns;
     start(&f);
     int slow = client(&f), waiting = client(&f);
     for (int i = 0; i < 10; i++)
@@ -325,7 +325,7 @@ static void check_grace(void **unused)
     (void)unused;
     fixture f;
     prepare(&f, 2);
-    f.options.grace_ns = 3600 * s_ns + 500 * ms_ns;
+    f.options.limits.grace_ns = 3600 * s_ns + 500 * ms_ns;
     start(&f);
     int old = client(&f);
     ask(old, "old\n");
@@ -357,7 +357,7 @@ static void check_the_end_of_grace(void **unused)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         fixture f;
         prepare(&f, 2);
-        f.options.grace_ns = rows[i].grace_ns;
+        f.options.limits.grace_ns = rows[i].grace_ns;
         start(&f);
         int fd = client(&f);
         ask(fd, "one\n");
@@ -425,6 +425,36 @@ static void check_reload(void **unused)
     unlink(path);
     kill(getpid(), SIGTERM);
     expect_event(&f, 's'); /* the first event: the directory was watched */
+    join(&f);
+    stop(&f);
+}
+
+/* While clients are served, each loop gets other limits, which the server asks for as well. */
+static void check_other_limits(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare(&f, 3);
+    f.options.limits.connections = 4;
+    start(&f);
+    int fds[3];
+    for (int i = 0; i < 3; i++)
+        fds[i] = client(&f);
+    for (int n = 0; n < 20; n++) {
+        for (int i = 0; i < 3; i++)
+            ask(fds[i], "x\n");
+        assert_int_equal(weir_server_is_full(f.server), n % 2 == 1);
+        f.options.limits.connections = n % 2 == 0 ? 3 : 4;
+        change_limits(&f);
+    }
+    for (int i = 0; i < 3; i++)
+        close(fds[i]);
+    f.options.limits.grace_ns = 1250 * ms_ns;
+    change_limits(&f);
+    kill(getpid(), SIGTERM);
+    expect_event(&f, 's');
+    assert_non_null(strstr(f.stopping, "accepted for 1.250 s"));
+    kill(getpid(), SIGTERM);
     join(&f);
     stop(&f);
 }
@@ -559,6 +589,7 @@ int main(void)
         cmocka_unit_test(check_the_end_of_grace),
         cmocka_unit_test(check_a_second_signal),
         cmocka_unit_test(check_reload),
+        cmocka_unit_test(check_other_limits),
         cmocka_unit_test(check_no_events_of_a_file),
         cmocka_unit_test(check_no_reload),
         cmocka_unit_test(check_beat),

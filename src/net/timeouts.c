@@ -29,7 +29,7 @@ static void sweep_write(weir_connection *c, uint64_t now_ms)
     if (unsent != c->unsent) {
         c->unsent = unsent;
         c->since_ms = now_ms;
-    } else if (over(c->since_ms, now_ms, c->loop->shared->limits.write_ns)) {
+    } else if (over(c->since_ms, now_ms, c->loop->limits.write_ns)) {
         time_out(c, "closed a connection: the client does not read its replies (limits.write)");
     }
 }
@@ -47,7 +47,7 @@ static const char *newness(const weir_connection *c)
 
 void weir_connection_sweep(weir_connection *c, uint64_t now_ms)
 {
-    const weir_server_limits *limits = &c->loop->shared->limits;
+    const weir_server_limits *limits = &c->loop->limits;
     const char *why;
     bool late =
         now_ms - c->opened_ms >= WEIR_LINGER_MS || over(c->opened_ms, now_ms, limits->request_ns);
