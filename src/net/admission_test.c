@@ -311,8 +311,8 @@ static void test_direct_clients(void **unused)
     }
 }
 
-/* The limit on a client can be set, changed and removed. Connections that were opened without one are
- * not counted. */
+/* The limit on a client can be set, changed and removed. Connections that were opened without one
+ * are not counted. */
 static void test_other_limit_per_address(void **unused)
 {
     (void)unused;

@@ -38,8 +38,8 @@ size_t weir_server_listener(const void *wake_ctx);
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* Limits on clients, which weir_server_configure() can replace. docs/internals/net.md documents what
- * happens at each of them. */
+/* Limits on clients, which weir_server_configure() can replace. docs/internals/net.md documents
+ * what happens at each of them. */
 typedef struct weir_server_limits {
     int connections; /* open connections of all loops, 1 or more; further ones are refused. Some are
                         reserved for local clients: see net_admission_reserved() */

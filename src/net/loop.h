@@ -152,7 +152,8 @@ WEIR_NODISCARD weir_status weir_loop_listen(weir_loop *l, int fd, bool is_tcp, s
  * WEIR_OK or WEIR_E_IO. */
 WEIR_NODISCARD weir_status weir_loop_start(weir_loop *l);
 
-/* Makes the loop read shared->stage and shared->limits. Do not call it again after WEIR_STAGE_END. Threads: any. */
+/* Makes the loop read shared->stage and shared->limits. Do not call it again after WEIR_STAGE_END.
+ * Threads: any. */
 void weir_loop_wake(weir_loop *l);
 
 /* Joins the loop's thread after WEIR_STAGE_END. Does nothing if the thread never started. */

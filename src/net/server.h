@@ -63,7 +63,8 @@ typedef struct weir_server_options {
      * or "handed-over"; "hand-over-refused". Threads: any. */
     void (*report)(void *ctx, const char *event, const char *text);
     /* Whether a proxy may report a client on a listener with proxy_protocol. NULL: as with
-     * limits.any_proxy. Not called for Unix sockets. Called on a loop's thread, with its context. */
+     * limits.any_proxy. Not called for Unix sockets. Called on a loop's thread, with its
+     * context. */
     bool (*may_proxy)(void *context, const weir_peer_address *proxy);
     const char *watch; /* a file to watch for changes, or NULL. It may also be replaced by a rename,
                           or be a link into a directory that is swapped */

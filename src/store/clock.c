@@ -105,7 +105,8 @@ void weir_clock_start(weir_clock *c, port_clocks at, uint64_t boot_id, weir_cloc
     }
     if (time_ns < seen_ns)
         time_ns = seen_ns;
-    *c = (weir_clock){.last = at, .boot_id = boot_id, .slots = slots, .jump_above_ns = INT64_MAX};
+    *c = (weir_clock){.last = at, .boot_id = boot_id, .slots = slots};
+    set(&c->jump_above, INT64_MAX);
     set(&c->base, time_ns - at.boot_ns);
     set(&c->offset, at.wall_ns - time_ns);
     set(&c->due, at.boot_ns);
@@ -158,8 +159,8 @@ void weir_clock_tick(weir_clock *c, port_clocks at)
         port_word_store_release(&c->steps, port_word_load_relaxed(&c->steps) + 1);
     }
     int64_t offset_ns = at.wall_ns - weir_clock_time(c, at.boot_ns);
-    set(&c->offset,
-        offset_ns - (offset_ns > c->jump_above_ns ? jump(c, offset_ns) : slew(c, at, offset_ns)));
+    bool jumps = offset_ns > (int64_t)port_word_load_relaxed(&c->jump_above);
+    set(&c->offset, offset_ns - (jumps ? jump(c, offset_ns) : slew(c, at, offset_ns)));
     set(&c->due, at.boot_ns + WEIR_CLOCK_TICK_NS);
     c->last = at;
     note(c, at);

@@ -49,21 +49,21 @@ bool weir_clock_slots_read(const weir_clock_slots *s, weir_clock_reading *ret);
 typedef struct weir_clock {
     /* Relaxed: each word is independent of the others. Signed numbers are stored in two's
      * complement. */
-    port_word base;    /* the store's time minus boot_ns */
-    port_word due;     /* boot_ns of the next tick */
-    port_word offset;  /* the wall clock minus the store's time, at the last tick */
-    port_word steps;   /* how often the wall clock was stepped */
-    port_word step;    /* the size of the last step */
-    port_word jumps;   /* how often the store's clock jumped to the wall clock */
-    port_word jump;    /* the size of the last jump */
+    port_word base;   /* the store's time minus boot_ns */
+    port_word due;    /* boot_ns of the next tick */
+    port_word offset; /* the wall clock minus the store's time, at the last tick */
+    port_word steps;  /* how often the wall clock was stepped */
+    port_word step;   /* the size of the last step */
+    port_word jumps;  /* how often the store's clock jumped to the wall clock */
+    port_word jump;   /* the size of the last jump */
+    /* If the wall clock is ahead by more, a tick jumps to it. INT64_MAX, as weir_clock_start() sets
+     * it: never. */
+    port_word jump_above;
     port_word ticking; /* a lock: its holder may tick and use the members below */
 
     port_clocks last; /* at the last tick */
     uint64_t boot_id;
     weir_clock_slots *slots; /* NULL: readings are not stored */
-    /* If the wall clock is ahead by more, a tick jumps to it. INT64_MAX, as weir_clock_start() sets
-     * it: never. Set it before other threads use the clock. */
-    int64_t jump_above_ns;
 } weir_clock;
 
 /* Starts a clock.

@@ -282,7 +282,7 @@ void weir_store_set_time(weir_store *s, int64_t time_ns)
 
 void weir_store_set_jump(weir_store *s, int64_t above_ns)
 {
-    s->clock.jump_above_ns = above_ns;
+    port_word_store_relaxed(&s->clock.jump_above, (uint64_t)above_ns);
 }
 
 weir_clock_view weir_store_clock(const weir_store *s)

@@ -63,7 +63,7 @@ WEIR_NODISCARD weir_status weir_store_backup(const weir_store_options *options, 
 weir_clock_view weir_store_clock(const weir_store *s);
 
 /* Sets how far the wall clock must be ahead for the clock behind weir_store_now() to jump to it; it
- * slews otherwise. INT64_MAX: it never jumps. No other thread may use the store. */
+ * slews otherwise. INT64_MAX: it never jumps. Any thread. */
 void weir_store_set_jump(weir_store *s, int64_t above_ns);
 
 /* Sets the clock behind weir_store_now() to time_ns. No other thread may use the store. */

@@ -261,7 +261,7 @@ void weir_store_start_clock(weir_store *s)
 {
     weir_clock_start(&s->clock, port_clocks_now(), boot_word(), weir_image_clock_slots(s->image),
                      weir_store_seen_ns(s));
-    s->clock.jump_above_ns = WEIR_CLOCK_JUMP_ABOVE_NS;
+    weir_store_set_jump(s, WEIR_CLOCK_JUMP_ABOVE_NS);
 }
 
 /* ---- the parts of a store -------------------------------------------------------------------- */

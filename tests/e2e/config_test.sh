@@ -39,10 +39,82 @@ check "what was used is kept" "0 3 0" "$(request WEIR.TAKE a k | cut -d' ' -f1-3
 check "a reload drops policies that SET added" "ERR no policy 'c'; WEIR.POLICY LIST shows all policies" "$(request WEIR.TAKE c k)"
 sed -i 's/^listen.*/&\nthreads: 3/' "$tmp/weir.yaml"
 check "restart-needed is logged" 1 "$(await 1 ' warning restart-needed key=threads ')"
+check "the log names the keys that changed" 1 "$(grep -c ' info reloaded why="file changed" policies=2 changed=threads$' "$daemon_log")"
 check "the metrics count reloads" "weir_reloads_total 3 weir_reloads_refused_total 2" \
     "$(curl -s "http://127.0.0.1:$http/metrics" | grep -E '^weir_reloads' | tr '\n' ' ' | sed 's/ $//')"
 daemon_stop
 check "SIGTERM stops the daemon with status 0" 0 $?
+
+# ---- keys that need no restart
+printf 'threads: 1\nlisten: {resp: "127.0.0.1:0", http: "127.0.0.1:0"}\nlimits: {request: 60s}\n' >"$tmp/live.yaml"
+daemon_start "$tmp" "$weir" serve "$tmp/live.yaml"
+cat >"$tmp/live.py" <<'PYTHON'
+import pathlib
+import sys
+
+from connections import connect, read, read_to_end, say
+from kit.process import until
+
+resp, http, path, log = sys.argv[1:]
+file = pathlib.Path(path)
+begin = file.read_text()
+
+
+REQUEST = (b"GET /v1/check?limit=gcra+1/s&key=k HTTP/1.1\r\nHost: localhost\r\n"
+           b"Connection: close\r\n\r\n")
+
+
+def take():
+    """The response to a request."""
+    s = connect(http)
+    s.sendall(REQUEST)
+    return read_to_end(s).lower()
+
+
+def refused(s):
+    """Whether a new client gets an error."""
+    try:
+        s.sendall(b"PING\r\n")
+        return read(s, 1) == b"-"
+    except ConnectionError:
+        return True
+    finally:
+        s.close()
+
+
+def ping(s):
+    s.sendall(b"PING\r\n")
+    return read(s, 7) == b"+PONG\r\n"
+
+
+def said(text):
+    return text in pathlib.Path(log).read_text()
+
+
+kept = connect(http)
+clients = [connect(resp) for _ in range(3)]
+say("three clients are connected", all(ping(s) for s in clients))
+file.write_text(begin + "headers: github\nlog: {level: warning}\n")
+until(lambda: b"x-ratelimit-resource" in take(), "the other headers")
+kept.sendall(REQUEST)
+say("an open connection has the other headers", b"x-ratelimit-resource" in read_to_end(kept).lower())
+say("log.level: warning drops the line of the reload", not said(" info reloaded "))
+file.write_text(begin.replace("request", "connections: 2, request"))
+until(lambda: said(" info reloaded "), "the default of log.level")
+say("the log names the keys", said(" policies=0 changed=limits.connections,headers,log.level\n"))
+until(lambda: refused(connect(resp)), "a client is refused")
+say("with fewer connections, open ones stay", all(ping(s) for s in clients))
+for s in clients[1:]:
+    s.close()
+until(lambda: not refused(connect(resp)), "a client is accepted when fewer are open")
+file.write_text(begin.replace("60s", "1ms") + "threads: 0\nheaders: none\n")
+until(lambda: said(" error reload-refused "), "an invalid file is refused")
+say("an invalid file changes no key", ping(clients[0]) and b"x-ratelimit-limit" in take())
+file.write_text(begin.replace("request: 60s", "idle: 1ms"))
+say("a new timeout ends an open connection", read_to_end(clients[0]) == b"")
+PYTHON
+check_python "$tmp/live.py" "$(daemon_port resp)" "$(daemon_port http)" "$tmp/live.yaml" "$daemon_log"
+daemon_stop
 
 # ---- included files, and variables of the environment
 mkdir "$tmp/conf.d"

@@ -85,7 +85,7 @@ say("another client is not concerned", proxied(b"192.0.2.8")[1] == b"+PONG")
 PYTHON
 check_python "$tmp/one.py" "$(daemon_port resp)"
 check "the refusal is logged with the client" 1 \
-    "$(grep -c ' warning refused text="refused a connection from 192.0.2.7:1: its address has 2, the maximum (limits.per_address)"' "$daemon_log")"
+    "$(grep -c ' warning refused text="refused a connection from 192.0.2.7:1: the maximum is 2 of one address (limits.per_address)"' "$daemon_log")"
 check "the refusal is counted" 1 \
     "$(curl -s "http://127.0.0.1:$(daemon_port http)/metrics" | grep -c '^weir_connections_refused_per_address_total 1$')"
 daemon_stop

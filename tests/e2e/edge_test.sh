@@ -90,7 +90,9 @@ check "an Origin of http.origins is accepted" 200 "$(status -H 'Origin: https://
 check "the response has Access-Control-Allow-Origin" 1 "$(grep -ci '^Access-Control-Allow-Origin: https://app.example' "$tmp/head")"
 check "its preflight request is accepted" 204 "$(status -X OPTIONS -H 'Origin: https://app.example' -H 'Access-Control-Request-Method: POST' "$web/v1/take")"
 sed -i 's/app.example/two.example/' "$tmp/names.yaml"
-check "a change of the section http needs a restart" 1 "$(await 1 ' warning restart-needed key=http ')"
+check "the section http is read again" 1 "$(await 1 ' info reloaded why="file changed" policies=1 changed=http.origins$')"
+check "the other Origin is accepted" 200 "$(status -H 'Origin: https://two.example' "$web/v1/take?policy=a&key=p")"
+check "the Origin that was removed is not" 403 "$(status -H 'Origin: https://app.example' "$web/v1/take?policy=a&key=p")"
 daemon_stop
 
 # ---- passwords

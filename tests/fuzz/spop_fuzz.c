@@ -114,7 +114,8 @@ static void serve(const weir_buffer *input, unsigned choice, size_t step, size_t
     weir_buffer_init(&in, 1 << 21);
     weir_buffer_init(output, OUT_MAX);
     weir_spop_session_init(&session, &options);
-    session.answer.headers = choice >> 3 & ALL_HEADERS;
+    const weir_answer answer = {.headers = choice >> 3 & ALL_HEADERS};
+    session.answer = &answer;
     session.completion.ready = is_ready;
     session.completion.ctx = &ready;
     for (size_t at = 0; at < len; at += step) {

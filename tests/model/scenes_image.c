@@ -135,7 +135,7 @@ static void look(void)
 static void prepare_jumps(void)
 {
     prepare_clock();
-    clocks->clock.jump_above_ns = 5 * (int64_t)SECOND;
+    port_word_store_relaxed(&clocks->clock.jump_above, (uint64_t)5 * SECOND);
 }
 
 static void look_at_jumps(void)

@@ -18,44 +18,6 @@ enum { TYPE_MAX = 128 }; /* bytes of a Content-Type */
 static const char headers_expected[] =
     "ietf, ietf-07, ietf-03, x-ratelimit, github, openai or none, or a list of them";
 
-/* Whether two answers are equal, so that a change of the file needs no restart. */
-bool config_same_answer(const weir_answer *a, const weir_answer *b)
-{
-    const char *const texts[][2] = {{a->denied_type, b->denied_type},
-                                    {a->denied_body, b->denied_body}};
-    for (size_t i = 0; i < CONFIG_LENGTH(texts); i++) {
-        const char *x = texts[i][0], *y = texts[i][1];
-        if (x != y && (!x || !y || strcmp(x, y) != 0))
-            return false;
-    }
-    return a->headers == b->headers && a->retry_spread == b->retry_spread &&
-           a->denied_status == b->denied_status;
-}
-
-bool config_same_headers(const config_key *key, const void *first, const void *second)
-{
-    const weir_config *a = first, *b = second;
-    (void)key;
-    return a->answer.headers == b->answer.headers;
-}
-
-bool config_same_spread(const config_key *key, const void *first, const void *second)
-{
-    const weir_config *a = first, *b = second;
-    (void)key;
-    return a->answer.retry_spread == b->answer.retry_spread;
-}
-
-static bool same_denied(const config_key *key, const void *first, const void *second)
-{
-    const weir_config *a = first, *b = second;
-    weir_answer x = a->answer;
-    (void)key;
-    x.headers = b->answer.headers;
-    x.retry_spread = b->answer.retry_spread;
-    return config_same_answer(&x, &b->answer);
-}
-
 void config_read_headers(config_reader *r, const config_place *place, const config_key *key,
                          void *base)
 {
@@ -242,7 +204,7 @@ static void read_status(config_reader *r, const config_place *place, const confi
 
 static const config_key denied_keys[] = {
     {"status", CONFIG_OTHER, CONFIG_MEMBER(weir_answer, denied_status), CONFIG_RANGE(400, 599, 0),
-     .read = read_status, .same = same_denied},
+     .read = read_status},
     {"type", CONFIG_OTHER, .read = read_type},
     {"body", CONFIG_OTHER, .read = read_body},
     {"body_file", CONFIG_OTHER, .read = read_body_file},

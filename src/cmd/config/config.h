@@ -158,8 +158,9 @@ typedef struct weir_config {
 
     /* The files and directories whose changes change what `include` stands for; NULL: none. */
     const char *include[CONFIG_INCLUDES_MAX];
-    const config_node *tree; /* the keys as they were read; NULL: no file */
-    weir_arena *arena;       /* owns all strings and rules */
+    const config_node *tree;  /* the keys as they were read; NULL: no file */
+    struct weir_config *next; /* in a list of the owner */
+    weir_arena *arena;        /* owns all strings and rules */
 } weir_config;
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -244,11 +245,22 @@ const char *config_client_header(const weir_config *c);
 int64_t config_grace_ns(const weir_config *c);
 weir_client_header config_client_kind(const weir_config *c);
 
+/* Replaces the listeners by those of another configuration, with which the daemon was started. Each
+ * keeps what needs no restart, if it is in both: the answer.
+ *  start  outlives c. */
+void config_keep_listens(weir_config *c, const weir_config *start);
+
 /* Whether a policy or a limit has the engine, or those that name none. */
 bool config_uses_engine(const weir_config *c, weir_engine_kind engine);
 
 /* Whether connections to the servers use TLS. */
 bool config_wants_tls(const weir_config *c);
+
+/* Calls changed() for each key of the file that has another value in `b`, or that only one of the
+ * two has: "threads", or within a section "limits.idle" and "policies.login". Nothing without
+ * files. */
+void config_each_edit(const weir_config *a, const weir_config *b,
+                      void (*changed)(void *ctx, const char *key), void *ctx);
 
 /* Calls changed() for each top-level key that has another value in `b` than in `a` and takes effect
  * at the next start only, and for the `memory` of each policy, such as "policies.login.memory". */

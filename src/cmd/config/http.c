@@ -47,14 +47,6 @@ static void read_key_name(config_reader *r, const config_place *place, const con
         *http_key = (config_http_key){(config_key_from)key->low, n->text, 0};
 }
 
-static bool same_key(const config_key *key, const void *first, const void *second)
-{
-    const weir_config *a = first, *b = second;
-    (void)key;
-    const config_http_key *x = &a->http_key, *y = &b->http_key;
-    return x->from == y->from && (x->from == CONFIG_KEY_UNSET || strcmp(x->name, y->name) == 0);
-}
-
 static const char key_expected[] = "expected {header: X-Real-IP} or {query: user}";
 
 static void check_key(config_reader *r, const config_place *place, void *base)
@@ -68,8 +60,8 @@ static void check_key(config_reader *r, const config_place *place, void *base)
 }
 
 static const config_key key_keys[] = {
-    {"header", CONFIG_OTHER, .low = CONFIG_KEY_HEADER, .read = read_key_name, .same = same_key},
-    {"query", CONFIG_OTHER, .low = CONFIG_KEY_QUERY, .read = read_key_name, .same = same_key},
+    {"header", CONFIG_OTHER, .low = CONFIG_KEY_HEADER, .read = read_key_name},
+    {"query", CONFIG_OTHER, .low = CONFIG_KEY_QUERY, .read = read_key_name},
     {"hops", CONFIG_NUMBER, CONFIG_MEMBER(weir_config, http_key.hops),
      CONFIG_RANGE(1, CONFIG_HOPS_MAX, 0)},
 };
@@ -141,17 +133,7 @@ static void read_names(config_reader *r, const config_place *place, const config
     *names_of(key, base) = (weir_http_names){names, len};
 }
 
-static bool same_names(const config_key *key, const void *first, const void *second)
-{
-    const weir_config *a = first, *b = second;
-    const weir_http_names *x = names_of(key, a), *y = names_of(key, b);
-    bool same = x->len == y->len;
-    for (size_t i = 0; same && i < x->len; i++)
-        same = strcmp(x->at[i], y->at[i]) == 0;
-    return same;
-}
-
-#define NAMES(member) CONFIG_MEMBER(weir_config, member), .read = read_names, .same = same_names
+#define NAMES(member) CONFIG_MEMBER(weir_config, member), .read = read_names
 
 static const char *const slash_words[] = {
     [WEIR_SLASH_REFUSE] = "refuse", [WEIR_SLASH_SEPARATE] = "separate", [WEIR_SLASH_KEEP] = "keep"};
@@ -161,9 +143,8 @@ static const config_key http_keys[] = {
     {"hosts", CONFIG_OTHER, NAMES(http_hosts), .low = HOSTS, .schema = CONFIG_TEXTS},
     {"origins", CONFIG_OTHER, NAMES(http_origins), .low = ORIGINS, .schema = CONFIG_TEXTS},
     {"encoded_slash", CONFIG_WORD, CONFIG_MEMBER(weir_config, encoded_slash),
-     CONFIG_WORDS(slash_words, WEIR_SLASH_REFUSE), .live = true},
-    {"client_header", CONFIG_OTHER, .read = config_read_client_header,
-     .same = config_same_client_header},
+     CONFIG_WORDS(slash_words, WEIR_SLASH_REFUSE)},
+    {"client_header", CONFIG_OTHER, .read = config_read_client_header},
 };
 
 const config_section config_http_section = {CONFIG_KEYS(http_keys)};

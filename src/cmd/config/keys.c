@@ -139,14 +139,6 @@ static bool is_number(config_type type)
     return has_range(type) || type == CONFIG_BOOL || type == CONFIG_WORD;
 }
 
-/* Whether the value is stored in a const char *. CONFIG_PASSWORD_FILE stores the value of another
- * key. */
-static bool is_string(config_type type)
-{
-    return type == CONFIG_STRING || type == CONFIG_PATH || type == CONFIG_READABLE_PATH ||
-           type == CONFIG_PASSWORD;
-}
-
 /* Stores a number in a member of 1, 4 or 8 bytes. */
 static void store(const config_key *key, void *base, int64_t value)
 {
@@ -472,6 +464,17 @@ static bool same_string(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+bool config_is_live(const config_key *key)
+{
+    bool live = key->live || (key->type == CONFIG_OTHER && !key->same);
+    if (live || key->type != CONFIG_SECTION)
+        return live;
+    live = true;
+    for (size_t i = 0; i < key->section->len && live; i++)
+        live = config_is_live(&key->section->keys[i]);
+    return live;
+}
+
 static bool same_section(const config_section *section, const void *a, const void *b)
 {
     bool same = true;
@@ -482,7 +485,7 @@ static bool same_section(const config_section *section, const void *a, const voi
 
 bool config_same(const config_key *key, const void *a, const void *b)
 {
-    if (key->live)
+    if (config_is_live(key))
         return true;
     if (key->type == CONFIG_SECTION)
         return same_section(key->section, base_of(key, a), base_of(key, b));
@@ -490,7 +493,5 @@ bool config_same(const config_key *key, const void *a, const void *b)
         return key->same(key, a, b);
     if (is_number(key->type))
         return load(key, a) == load(key, b);
-    if (is_string(key->type))
-        return same_string(*string_of(key, (void *)a), *string_of(key, (void *)b));
-    return true;
+    return same_string(*string_of(key, (void *)a), *string_of(key, (void *)b));
 }

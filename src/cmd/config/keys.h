@@ -50,12 +50,13 @@ typedef struct config_key {
     /* Reads the value instead of the type's own reader. */
     void (*read)(config_reader *r, const config_place *place, const struct config_key *key,
                  void *base);
-    /* Whether two configurations have the same value. NULL: the values are compared; CONFIG_OTHER:
-     * changes need no restart, or another key stores the value. */
+    /* Whether two configurations have the same value, of a key that is not live. NULL: the values
+     * are compared. */
     bool (*same)(const struct config_key *key, const void *a, const void *b);
     const struct config_section *entries; /* of the maps in the value of a CONFIG_OTHER */
     const char *schema; /* of the values, as JSON Schema, if the type does not say it (schema.c) */
-    bool live;          /* changes need no restart */
+    bool live;          /* changes need no restart. So is a CONFIG_OTHER without `same`. For a
+                           section: all its keys */
     bool left_out;      /* of this build: `read` reports it, and no error names it */
     const struct config_guest *guest; /* whose options have the values of the section; NULL: none */
 } config_key;
@@ -131,7 +132,11 @@ void config_set_defaults(const config_section *section, void *base);
 /* root.c: sets the limits that follow from others, and warns if those of the file do not fit. */
 void config_fit_limits(config_reader *r);
 
-/* Whether two structures have the same value for a key, or for all keys of a section. */
+/* Whether changes need no restart; of a section: whichever key changes. */
+bool config_is_live(const config_key *key);
+
+/* Whether two structures have the same value for a key, or for all keys of a section, as far as
+ * they are not live. */
 bool config_same(const config_key *key, const void *a, const void *b);
 
 /* Prints the value of a number, bool, size, duration, word or CONFIG_PATH as YAML has it. Returns
@@ -173,24 +178,19 @@ bool config_same_listen(const config_key *key, const void *a, const void *b);
 /* answer.c: "10%", stored in the int at key->offset, plus key->low. */
 void config_read_spread(config_reader *r, const config_place *place, const config_key *key,
                         void *base);
-bool config_same_spread(const config_key *key, const void *a, const void *b);
 
 /* answer.c: a set of weir_header_flavour, stored in the unsigned at key->offset; `denied` of the
  * weir_answer at key->offset. */
 void config_read_headers(config_reader *r, const config_place *place, const config_key *key,
                          void *base);
-bool config_same_headers(const config_key *key, const void *a, const void *b);
 void config_read_denied(config_reader *r, const config_place *place, const config_key *key,
                         void *base);
-bool config_same_answer(const weir_answer *a, const weir_answer *b);
 
 /* proxies.c */
 void config_read_trusted_proxies(config_reader *r, const config_place *place, const config_key *key,
                                  void *base);
-bool config_same_trusted_proxies(const config_key *key, const void *a, const void *b);
 void config_read_client_header(config_reader *r, const config_place *place, const config_key *key,
                                void *base);
-bool config_same_client_header(const config_key *key, const void *a, const void *b);
 
 /* tls.c: "off", or a map that is stored in the config_tls at key->offset. */
 void config_read_tls(config_reader *r, const config_place *place, const config_key *key,

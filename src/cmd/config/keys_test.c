@@ -234,6 +234,20 @@ static void fail_change(void *ctx, const char *key)
     fail_msg("packaging/weir.yaml changes the default of %s", key);
 }
 
+typedef struct two_configs {
+    const weir_config *a, *b;
+} two_configs;
+
+static void check_same(void *ctx, const char *path, const config_key *key)
+{
+    const two_configs *two = ctx;
+    char a[64], b[64];
+    if (!config_value_text(key, two->a, a, sizeof a))
+        return;
+    if (!config_value_text(key, two->b, b, sizeof b) || strcmp(a, b) != 0)
+        fail_msg("packaging/weir.yaml changes the default of %s", path);
+}
+
 /* The keys that the example sets have their defaults. */
 static void check_example_defaults(void **unused)
 {
@@ -244,9 +258,92 @@ static void check_example_defaults(void **unused)
     assert_int_equal(config_parse(text, strlen(text), "weir.yaml", false, NULL, &sink, &c),
                      WEIR_OK);
     config_each_change(defaults, c, fail_change, NULL);
+    for (size_t i = 0; i < config_root()->len; i++) {
+        const config_key *key = &config_root()->keys[i];
+        if (!key->guest)
+            visit_section("", &(config_section){.keys = key, .len = 1}, check_same,
+                          &(two_configs){defaults, c});
+    }
     config_free(c);
     config_free(defaults);
     free(text);
+}
+
+/* ---- what needs a restart -------------------------------------------------------------------- */
+
+/* Whether each key of a section needs a restart, or another row stores its value. */
+static bool is_read_once(const config_section *section)
+{
+    bool once = true;
+    for (size_t i = 0; i < section->len; i++)
+        once &= !section->keys[i].live;
+    return once;
+}
+
+/* Calls visit() for each key that needs a restart, or for a section of such keys. */
+static void visit_restarts(visitor *visit, void *ctx)
+{
+    for (size_t i = 0; i < config_root()->len; i++) {
+        const config_key *key = &config_root()->keys[i];
+        const config_section *section = key->type == CONFIG_SECTION ? key->section : NULL;
+        char path[128];
+        if (config_is_live(key))
+            continue;
+        if (!section || is_read_once(section))
+            visit(ctx, key->name, key);
+        for (size_t k = 0; section && !is_read_once(section) && k < section->len; k++) {
+            snprintf(path, sizeof path, "%s.%s", key->name, section->keys[k].name);
+            if (!config_is_live(&section->keys[k]))
+                visit(ctx, path, &section->keys[k]);
+        }
+    }
+    visit(ctx, "policies.NAME.memory", NULL);
+}
+
+/* The part of a page below a heading; for free(). */
+static char *read_part(const char *name, const char *heading)
+{
+    char *text = read_file(name), *at = strstr(text, heading);
+    assert_non_null(at);
+    at += strlen(heading);
+    char *end = strstr(at, "\n#"), *part = strndup(at, end ? (size_t)(end - at) : strlen(at));
+    free(text);
+    return part;
+}
+
+typedef struct restarts {
+    const char *table, *man;
+    size_t n;
+} restarts;
+
+static void check_restart(void *ctx, const char *path, const config_key *key)
+{
+    restarts *r = ctx;
+    char row[160], escaped[128], word[160];
+    snprintf(row, sizeof row, "\n| `%s` | ", path);
+    if (!strstr(r->table, row))
+        fail_msg("docs/configuration.md: 'What needs a restart' lacks %s", path);
+    escape(&(page){.before = "*"}, path, escaped);
+    snprintf(word, sizeof word, "*%s*", key ? escaped : "memory");
+    if (!strstr(r->man, word))
+        fail_msg("weir.yaml(5): RELOAD lacks %s", path);
+    r->n++;
+}
+
+/* The two lists have all keys that need a restart, and the table has no others. */
+static void check_restarts(void **unused)
+{
+    (void)unused;
+    char *table = read_part("docs/configuration.md", "\n### What needs a restart\n");
+    char *man = read_part("docs/man/weir.yaml.5.scd", "\n# RELOAD\n");
+    restarts r = {table, man, 0};
+    size_t rows = 0;
+    visit_restarts(check_restart, &r);
+    for (const char *at = table; (at = strstr(at, "\n| `")); at++)
+        rows++;
+    assert_int_equal(rows, r.n);
+    free(table);
+    free(man);
 }
 
 static void refuse(config_reader *r, const config_place *place, const config_key *key, void *base)
@@ -293,7 +390,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_markdown), cmocka_unit_test(check_man_page),
         cmocka_unit_test(check_example),  cmocka_unit_test(check_example_defaults),
-        cmocka_unit_test(check_left_out),
+        cmocka_unit_test(check_restarts), cmocka_unit_test(check_left_out),
     };
     weir_use_guests();
     root = argc == 2 ? argv[1] : ".";

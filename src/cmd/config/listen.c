@@ -319,7 +319,38 @@ bool config_same_listen(const config_key *key, const void *first, const void *se
                a->listens[i].proxy_protocol == b->listens[i].proxy_protocol &&
                strcmp(a->listens[i].user ? a->listens[i].user : none,
                       b->listens[i].user ? b->listens[i].user : none) == 0 &&
-               config_same_tls(&a->listens[i].tls, &b->listens[i].tls) &&
-               config_same_answer(&a->listens[i].answer, &b->listens[i].answer);
+               config_same_tls(&a->listens[i].tls, &b->listens[i].tls);
     return same;
+}
+
+static bool same_socket(const config_listen *a, const config_listen *b)
+{
+    return a->protocol == b->protocol && strcmp(a->address, b->address) == 0;
+}
+
+/* The listener that has the address of listener i of `start`; NULL: none. Several may have port 0,
+ * so that the same place comes first. */
+static const config_listen *find_listen(const weir_config *c, const weir_config *start, size_t i)
+{
+    const config_listen *l = &start->listens[i];
+    if (i < c->listens_len && same_socket(&c->listens[i], l))
+        return &c->listens[i];
+    for (size_t k = 0; k < c->listens_len; k++) {
+        if (same_socket(&c->listens[k], l))
+            return &c->listens[k];
+    }
+    return NULL;
+}
+
+void config_keep_listens(weir_config *c, const weir_config *start)
+{
+    config_listen kept[CONFIG_LISTENS_MAX];
+    for (size_t i = 0; i < start->listens_len; i++) {
+        const config_listen *now = find_listen(c, start, i);
+        kept[i] = start->listens[i];
+        if (now)
+            kept[i].answer = now->answer;
+    }
+    memcpy(c->listens, kept, start->listens_len * sizeof *kept);
+    c->listens_len = start->listens_len;
 }

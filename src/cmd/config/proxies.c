@@ -52,18 +52,6 @@ void config_read_trusted_proxies(config_reader *r, const config_place *place, co
     ((weir_config *)base)->trusted_proxies = (weir_trusted_proxies){networks, len};
 }
 
-bool config_same_trusted_proxies(const config_key *key, const void *first, const void *second)
-{
-    const weir_config *a = first, *b = second;
-    const weir_trusted_proxies *x = &a->trusted_proxies, *y = &b->trusted_proxies;
-    bool same = x->len == y->len;
-    (void)key;
-    for (size_t i = 0; same && i < x->len; i++)
-        same = x->at[i].bits == y->at[i].bits && x->at[i].address.v6 == y->at[i].address.v6 &&
-               memcmp(x->at[i].address.bytes, y->at[i].address.bytes, 16) == 0;
-    return same;
-}
-
 /* ---- http.client_header ---------------------------------------------------------------------- */
 
 void config_read_client_header(config_reader *r, const config_place *place, const config_key *key,
@@ -89,13 +77,6 @@ void config_read_client_header(config_reader *r, const config_place *place, cons
 static const char *client_header(const weir_config *c)
 {
     return c->http_client_header ? c->http_client_header : "X-Forwarded-For";
-}
-
-bool config_same_client_header(const config_key *key, const void *first, const void *second)
-{
-    const weir_config *a = first, *b = second;
-    (void)key;
-    return strcasecmp(client_header(a), client_header(b)) == 0;
 }
 
 const char *config_client_header(const weir_config *c)

@@ -169,7 +169,7 @@ static const config_key top_keys[] = {
     {"keys", CONFIG_NUMBER, MEMBER(top_keys), CONFIG_RANGE(0, WEIR_TOP_KEYS_MAX, 100)},
     {"memory", CONFIG_SIZE, MEMBER(top_memory_bytes),
      CONFIG_RANGE(CONFIG_MIB, CONFIG_GIB, 16 * CONFIG_MIB)},
-    {"metrics", CONFIG_BOOL, MEMBER(top_metrics)},
+    {"metrics", CONFIG_BOOL, MEMBER(top_metrics), .live = true},
 };
 
 /* "top: off" is short for "top: {keys: 0}". */
@@ -241,12 +241,11 @@ static const config_key root_keys[] = {
     /* Before `listen`, which depends on it. */
     {"tls", CONFIG_SECTION, MEMBER(tls), .section = &config_tls_section, .schema = CONFIG_OR_OFF,
      .read = config_read_tls},
-    {"trusted_proxies", CONFIG_OTHER, .schema = CONFIG_TEXTS, .read = config_read_trusted_proxies,
-     .same = config_same_trusted_proxies},
+    {"trusted_proxies", CONFIG_OTHER, .schema = CONFIG_TEXTS, .read = config_read_trusted_proxies},
     {"headers", CONFIG_OTHER, MEMBER(answer.headers), .schema = CONFIG_TEXTS,
-     .read = config_read_headers, .same = config_same_headers},
+     .read = config_read_headers},
     {"retry_spread", CONFIG_OTHER, MEMBER(answer.retry_spread), .low = 1,
-     .read = config_read_spread, .same = config_same_spread},
+     .read = config_read_spread},
     {"denied", CONFIG_SECTION, MEMBER(answer), .section = &config_denied_section,
      .read = config_read_denied},
     /* Before `listen`, whose entries may name one. */
@@ -255,19 +254,19 @@ static const config_key root_keys[] = {
     {"listen", CONFIG_OTHER, .schema = "@", .read = config_read_listen, .same = config_same_listen},
     {"password", CONFIG_PASSWORD, PASSWORD, .live = true},
     {"password_file", CONFIG_PASSWORD_FILE, PASSWORD, .live = true},
-    {"insecure", CONFIG_BOOL, MEMBER(insecure)},
+    {"insecure", CONFIG_BOOL, MEMBER(insecure), .live = true},
     {"hand_over", CONFIG_PATH, MEMBER(hand_over)},
     {"threads", CONFIG_NUMBER, MEMBER(threads), CONFIG_RANGE(1, 256, 0)},
     {"memory", CONFIG_SECTION, .section = &memory_section},
-    {"clock", CONFIG_SECTION, .section = &clock_section},
-    {"limits", CONFIG_SECTION, .section = &limits_section},
-    {"http", CONFIG_SECTION, .section = &config_http_section},
-    {"log", CONFIG_SECTION, .section = &log_section},
+    {"clock", CONFIG_SECTION, .section = &clock_section, .live = true},
+    {"limits", CONFIG_SECTION, .section = &limits_section, .live = true},
+    {"http", CONFIG_SECTION, .section = &config_http_section, .live = true},
+    {"log", CONFIG_SECTION, .section = &log_section, .live = true},
     {"top", CONFIG_SECTION, .section = &top_section, .schema = CONFIG_OR_OFF, .read = read_top},
     {"engine", CONFIG_OTHER, MEMBER(engine), .read = config_read_engine},
     {"redis", CONFIG_SECTION, .section = &config_redis_section},
     {"hybrid", CONFIG_SECTION, .section = &config_hybrid_section},
-    {"grpc", CONFIG_SECTION, .section = &grpc_section},
+    {"grpc", CONFIG_SECTION, .section = &grpc_section, .live = true},
     {"policies", CONFIG_OTHER, .entries = &config_rule_section,
      .schema = CONFIG_MAP_OF("{\"anyOf\":[" CONFIG_TEXT ",@]}"), .read = config_read_policies},
     {"routes", CONFIG_OTHER, .entries = &config_route_section,
@@ -345,42 +344,4 @@ void *config_options(const weir_config *c, const config_guest *guest)
         i++;
     WEIR_ASSERT(i < guests_len);
     return c->guest[i];
-}
-
-/* ---- changes --------------------------------------------------------------------------------- */
-
-static const weir_store_partition *find_partition(const weir_config *c, const char *name)
-{
-    for (size_t i = 0; i < c->partitions_len; i++) {
-        if (strcmp(c->partitions[i].name, name) == 0)
-            return &c->partitions[i];
-    }
-    return NULL;
-}
-
-/* Reports the policies of `a` whose `memory` differs in `b`; with `only_absent`, only those that
- * have none in `b`. */
-static void each_other_memory(const weir_config *a, const weir_config *b, bool only_absent,
-                              void (*changed)(void *ctx, const char *key), void *ctx)
-{
-    for (size_t i = 0; i < a->partitions_len; i++) {
-        const weir_store_partition *p = &a->partitions[i], *q = find_partition(b, p->name);
-        bool same = q && (only_absent ||
-                          (p->table_bytes == q->table_bytes && p->large_bytes == q->large_bytes));
-        char key[WEIR_RULE_NAME_MAX + 32];
-        snprintf(key, sizeof key, "policies.%s.memory", p->name);
-        if (!same)
-            changed(ctx, key);
-    }
-}
-
-void config_each_change(const weir_config *a, const weir_config *b,
-                        void (*changed)(void *ctx, const char *key), void *ctx)
-{
-    for (size_t i = 0; i < root.len; i++) {
-        if (!config_same(&root.keys[i], a, b))
-            changed(ctx, root.keys[i].name);
-    }
-    each_other_memory(a, b, false, changed, ctx);
-    each_other_memory(b, a, true, changed, ctx);
 }

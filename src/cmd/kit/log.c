@@ -144,13 +144,19 @@ size_t log_line(bool json, int64_t now_ns, weir_log_level level, const char *eve
     return l.len;
 }
 
+void log_configure(log_target *log, weir_log_level least, bool json)
+{
+    port_store_relaxed(&log->json, json);
+    port_store_relaxed(&log->least, least);
+}
+
 void log_event(const log_target *log, weir_log_level level, const char *event,
                const log_pair *pairs)
 {
     char buf[WEIR_LOG_LINE_MAX];
-    if (level < log->least)
+    if (level < port_load_relaxed(&log->least))
         return;
-    size_t len = log_line(log->json, port_now_ns(), level, event, pairs, buf);
+    size_t len = log_line(log_is_json(log), port_now_ns(), level, event, pairs, buf);
     ssize_t written;
     do
         written = write(log->fd, buf, len);

@@ -8,6 +8,8 @@
  *     {"time":"2026-11-21T09:00:00.123Z","level":"info","event":"listening","resp":"..."}
  */
 
+#include "port/atomic.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,12 +21,20 @@ typedef enum weir_log_level {
     WEIR_LOG_ERROR
 } weir_log_level;
 
-/* Where the log goes. The functions below only read it. */
+/* Where the log goes. Relaxed: each word has a meaning of its own. */
 typedef struct log_target {
     int fd;
-    bool json;
-    weir_log_level least; /* events below this level are dropped */
+    port_counter json;  /* 1: lines are JSON */
+    port_counter least; /* a weir_log_level: events below it are dropped */
 } log_target;
+
+/* Sets the level and the format of all later events. Threads: any. */
+void log_configure(log_target *log, weir_log_level least, bool json);
+
+static inline bool log_is_json(const log_target *log)
+{
+    return port_load_relaxed(&log->json) > 0;
+}
 
 /* The longest line, with its LF. It is PIPE_BUF, so that each write to a pipe is atomic and lines
  * of several threads never mix. */

@@ -138,7 +138,7 @@ static void each_event_is_one_write(void **unused)
     int fd[2];
     char buf[256];
     assert_int_equal(pipe(fd), 0);
-    const log_target log = {.fd = fd[1], .json = false, .least = WEIR_LOG_INFO};
+    log_target log = {.fd = fd[1], .least = {WEIR_LOG_INFO}};
     log_event(&log, WEIR_LOG_DEBUG, "unseen", LOG(log_text("a", "b")));
     log_event(&log, WEIR_LOG_WARNING, "seen",
               LOG(log_text("a", "b"), log_text("c", NULL), log_text("d", "e f")));
@@ -161,6 +161,17 @@ static void each_event_is_one_write(void **unused)
     errno = EINTR; /* of an earlier call */
     log_event(&log, WEIR_LOG_INFO, "once", LOG(log_text("a", "b")));
     assert_int_equal(read(fd[0], buf, sizeof buf), 24 + 15);
+    log_configure(&log, WEIR_LOG_WARNING, true);
+    log_event(&log, WEIR_LOG_INFO, "unseen", LOG(log_text("a", "b")));
+    log_event(&log, WEIR_LOG_WARNING, "seen", LOG(log_text("a", "b")));
+    len = read(fd[0], buf, sizeof buf - 1);
+    assert_true(len > 0);
+    buf[len] = '\0';
+    assert_non_null(strstr(buf, "\"level\":\"warning\",\"event\":\"seen\",\"a\":\"b\"}\n"));
+    assert_int_equal(buf[0], '{');
+    log_configure(&log, WEIR_LOG_DEBUG, false);
+    log_event(&log, WEIR_LOG_DEBUG, "debug", LOG(log_text("a", "b")));
+    assert_int_equal(read(fd[0], buf, sizeof buf), 24 + 17);
     close(fd[0]);
     close(fd[1]);
 }

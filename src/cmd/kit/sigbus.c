@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A signal handler may call only async-signal-safe functions. Both possible log lines are therefore
- * formatted in advance; the handler only fills in the time. */
+/* A signal handler may call only async-signal-safe functions. All possible log lines are therefore
+ * formatted in advance; the handler only chooses one and fills in the time. */
 
 #include "cmd/kit/sigbus.h"
 
@@ -18,10 +18,11 @@ typedef enum fault_reason { SHORTENED, UNREADABLE, REASONS } fault_reason;
 
 static struct {
     weir_mapping file;
-    int log_fd;
-    size_t time_at; /* offset of the time in both lines */
-    size_t len[REASONS];
-    char line[REASONS][WEIR_LOG_LINE_MAX];
+    const log_target *log;
+    struct {
+        size_t len;
+        char text[WEIR_LOG_LINE_MAX];
+    } line[REASONS][2];  /* as text and as JSON */
     port_counter faults; /* several threads may fault at once */
 } watched;
 
@@ -74,9 +75,11 @@ static void on_fault(int signum, siginfo_t *info, void *context)
     }
     if (at >= begin && at < begin + watched.file.bytes &&
         port_add_relaxed(&watched.faults, 1) == 0) {
+        bool json = log_is_json(watched.log);
         fault_reason reason = reason_of(at);
-        put_time(watched.line[reason] + watched.time_at, port_now_ns());
-        (void)!write(watched.log_fd, watched.line[reason], watched.len[reason]);
+        char *text = watched.line[reason][json].text;
+        put_time(text + (json ? strlen("{\"time\":\"") : 0), port_now_ns());
+        (void)!write(watched.log->fd, text, watched.line[reason][json].len);
     }
     /* The instruction runs again and faults again, which terminates the process. */
 }
@@ -92,12 +95,13 @@ static void make_lines(const log_target *log, const char *path)
         [UNREADABLE] = "the system could not read or write a page of the state file: the disk is "
                        "full or has an error; weir is terminating"};
     for (int i = 0; i < REASONS; i++) {
-        watched.len[i] =
-            log_line(log->json, 0, WEIR_LOG_ERROR, "state-file-fault",
-                     LOG(log_text("file", path), log_text("text", texts[i])), watched.line[i]);
+        for (int json = 0; json < 2; json++)
+            watched.line[i][json].len =
+                log_line(json, 0, WEIR_LOG_ERROR, "state-file-fault",
+                         LOG(log_text("file", path), log_text("text", texts[i])),
+                         watched.line[i][json].text);
     }
-    watched.time_at = log->json ? strlen("{\"time\":\"") : 0;
-    watched.log_fd = log->fd;
+    watched.log = log;
 }
 
 void sigbus_watch(const log_target *log, const char *path, const weir_store *store)

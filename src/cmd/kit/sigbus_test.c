@@ -56,10 +56,11 @@ static int run(bool json, void (*fault)(const weir_store *s), char *ret, size_t 
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        const log_target log = {.fd = out[1], .json = json};
+        log_target log = {.fd = out[1], .json = {!json}};
         weir_store *s = open_store();
         setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
         sigbus_watch(&log, "a file", s);
+        log_configure(&log, WEIR_LOG_INFO, json); /* the line has the format of this moment */
         now_ns = fault_ns;
         fault(s);
         weir_store_close(s);

@@ -62,7 +62,10 @@ static uint64_t held_max_of(const weir_config *c)
 static weir_status adopt(void *self, const weir_config *c)
 {
     const access_part *p = self;
-    return weir_users_set(p->users, c->users, c->users_len, c->users_single);
+    weir_status st = weir_users_set(p->users, c->users, c->users_len, c->users_single);
+    if (st == WEIR_OK)
+        auth_failures_set_held_max(p->failures, held_max_of(c));
+    return st;
 }
 
 static weir_status open_access(void **ret_self, const feature_setup *s)
@@ -74,7 +77,7 @@ static weir_status open_access(void **ret_self, const feature_setup *s)
     weir_status st = auth_failures_open(&p->failures, s->log, held_max_of(s->config));
     if (st == WEIR_OK)
         st = weir_users_open(&p->users);
-    return st == WEIR_OK ? adopt(p, s->config) : st;
+    return st;
 }
 
 static void close_access(void *self)

@@ -80,6 +80,14 @@ void auth_failures_close(auth_failures *g)
     port_free(g);
 }
 
+void auth_failures_set_held_max(auth_failures *g, uint64_t held_max)
+{
+    WEIR_ASSERT(held_max > 0);
+    port_mutex_lock(g->lock);
+    g->held_max = held_max;
+    port_mutex_unlock(g->lock);
+}
+
 /* Whether failures can be logged: at most once a second. The caller holds the lock. */
 static bool is_due(failures *f, int64_t now_ns)
 {

@@ -45,7 +45,7 @@ static int setup(void **state)
     fixture *f = calloc(1, sizeof *f);
     assert_int_equal(pipe(f->fd), 0);
     assert_int_equal(fcntl(f->fd[0], F_SETFL, O_NONBLOCK), 0);
-    f->log = (log_target){.fd = f->fd[1], .json = false, .least = WEIR_LOG_INFO};
+    f->log = (log_target){.fd = f->fd[1], .least = {WEIR_LOG_INFO}};
     assert_int_equal(auth_failures_open(&f->failures, &f->log, HELD_MAX), WEIR_OK);
     *state = f;
     return 0;

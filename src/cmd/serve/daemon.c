@@ -20,10 +20,8 @@
 #define CONNECT_NS INT64_C(2000000000)
 
 enum {
-    REQUEST_MAX = 1 << 21, /* bytes; above the limits of every protocol */
-    CHANGES_MAX = 20,      /* changes of single policies that are logged between two ticks */
-    LOOP_FILES = 16,       /* descriptors of an event loop, without connections and listeners */
-    OTHER_FILES = 64,      /* of the rest of the daemon */
+    CHANGES_MAX = 20, /* changes of single policies that are logged between two ticks */
+    EDITS_MAX = 20,   /* keys that the event `reloaded` names */
 };
 
 /* ---- reload ---------------------------------------------------------------------------------- */
@@ -84,14 +82,29 @@ static void log_limit(void *ctx, const weir_limit_change *c)
               LOG(log_text("policy", c->name), log_text("from", c->from), log_text("to", c->to)));
 }
 
-/* Activates the policies and the features of a configuration: the rules first, because the features
- * refer to them. */
-static weir_status put_rules(daemon *d, const weir_config *config)
+static weir_status adopt(const daemon *d, const weir_config *config)
+{
+    weir_status st = WEIR_OK;
+    for (size_t i = 0; feature_at(i) && st == WEIR_OK; i++) {
+        if (d->part[i] && feature_at(i)->adopt)
+            st = feature_at(i)->adopt(d->part[i], config);
+    }
+    return st;
+}
+
+/* Activates the policies, the users and the features of a configuration, or nothing: the rules
+ * before the features, which refer to them. */
+static weir_status activate(daemon *d, const weir_config *config)
 {
     rules_change change = {.limiter = d->limiter, .engine = config->engine};
     weir_status st = build_rules(d, config, count_rules(d, config), &change.rules);
     if (st != WEIR_OK)
         return st;
+    st = adopt(d, config);
+    if (st != WEIR_OK) {
+        weir_rules_discard(change.rules);
+        return st;
+    }
     weir_limiter_compare(d->limiter, change.rules, log_limit, d);
     bool activated = false;
     FOR_FEATURES (d, activate_with) {
@@ -186,18 +199,14 @@ static void log_refused(daemon *d, const char *why, bool again, const char *text
                   LOG(log_text("why", why), log_text("text", text)));
 }
 
-/* Tells the features of the configuration, and watches their files and the included ones, which a
- * reload may have changed. */
-static weir_status adopt(daemon *d, const weir_config *c)
+/* Watches the files that a configuration includes, and those of its features. */
+static weir_status watch_files(daemon *d, const weir_config *c)
 {
     size_t watch = 0;
     weir_status st = WEIR_OK;
     for (size_t i = 0; feature_at(i) && st == WEIR_OK; i++) {
-        const feature *f = feature_at(i);
-        if (d->part[i] && f->adopt)
-            st = f->adopt(d->part[i], c);
-        if (d->part[i] && f->watched && st == WEIR_OK)
-            st = weir_server_watch(d->server, watch++, f->watched(c));
+        if (d->part[i] && feature_at(i)->watched)
+            st = weir_server_watch(d->server, watch++, feature_at(i)->watched(c));
     }
     for (size_t i = 0; i < CONFIG_INCLUDES_MAX && st == WEIR_OK; i++)
         st = weir_server_watch(d->server, watch++, c->include[i]);
@@ -220,16 +229,36 @@ static void reloaded(daemon *d, const weir_config *c)
         feature_at(i)->reloaded(d->part[i], c);
 }
 
+/* The keys that a reload has changed, separated by commas, and how many others there are. */
+typedef struct edited {
+    char text[1024];
+    size_t len, named;
+    int64_t more;
+} edited;
+
+static void note_edit(void *ctx, const char *key)
+{
+    edited *e = ctx;
+    size_t left = sizeof e->text - e->len;
+    if (e->named == EDITS_MAX || strlen(key) + 2 > left) {
+        e->more++;
+        return;
+    }
+    e->named++;
+    e->len += (size_t)snprintf(e->text + e->len, left, "%s%s", e->len > 0 ? "," : "", key);
+}
+
 static void log_reloaded(daemon *d, const char *why, const weir_config *config)
 {
-    port_add_relaxed(&d->reloads, 1);
-    d->policies = config->rules_len;
-    log_pair pairs[FEATURES_MAX + 3] = {log_text("why", why),
+    edited e = {.len = 0};
+    config_each_edit(d->config, config, note_edit, &e);
+    log_pair pairs[FEATURES_MAX + 5] = {log_text("why", why),
                                         log_integer("policies", (int64_t)config->rules_len)};
-    describe(d, config, pairs + 2);
+    size_t n = 2 + describe(d, config, pairs + 2);
+    pairs[n++] = log_text("changed", e.named > 0 ? e.text : NULL);
+    pairs[n] = e.more > 0 ? log_integer("more", e.more) : log_text("more", NULL);
     log_event(d->options->log, WEIR_LOG_INFO, "reloaded", pairs);
     config_each_change(d->options->config, config, log_restart, d);
-    reloaded(d, config);
 }
 
 /* Returns why only a restart can activate the configuration; NULL if a reload can. */
@@ -246,6 +275,16 @@ static const char *find_obstacle(const daemon *d, const weir_config *config, cha
              "configuration stays active. Restart weir to use the new one",
              lost);
     return buf;
+}
+
+/* Uses a configuration whose policies are active. */
+static void use(daemon *d, const char *why, weir_config *config)
+{
+    port_add_relaxed(&d->reloads, 1);
+    log_configure(d->options->log, config->log_level, config->log_json);
+    log_reloaded(d, why, config);
+    reloaded(d, config);
+    in_use_replace(d, config);
 }
 
 /* Returns whether the new configuration is active. Without a file it returns true. */
@@ -268,13 +307,14 @@ static bool try_reload(daemon *d, const char *why)
     bool adjusted = st == WEIR_OK && d->options->adjust(d->options->ctx, config);
     const char *reason = adjusted ? find_obstacle(d, config, text, sizeof text) : NULL;
     bool active =
-        adjusted && !reason && put_rules(d, config) == WEIR_OK && adopt(d, config) == WEIR_OK;
-    if (active)
-        log_reloaded(d, why, config);
-    else
+        adjusted && !reason && watch_files(d, config) == WEIR_OK && activate(d, config) == WEIR_OK;
+    if (active) {
+        use(d, why, config);
+    } else {
         log_refused(d, why, again && d->unreadable,
                     reason ? reason : "the old configuration stays active");
-    config_free(config);
+        config_free(config);
+    }
     return active;
 }
 
@@ -283,7 +323,7 @@ static bool reload(void *ctx, const char *why)
     daemon *d = ctx;
     manager_reloading(&d->manager);
     bool active = try_reload(d, why);
-    manager_ready(&d->manager, d->policies, !active);
+    manager_ready(&d->manager, d->config->rules_len, !active);
     return !d->unreadable;
 }
 
@@ -324,8 +364,7 @@ static void report_event(void *ctx, const char *event, const char *text)
     bool stop = stopping || strcmp(event, "stopped") == 0 || strcmp(event, "hand-over") == 0 ||
                 strcmp(event, "handed-over") == 0;
     if (stopping)
-        manager_stopping(&d->manager,
-                         config_grace_ns(d->options->config) + d->options->config->drain_ns);
+        manager_stopping(&d->manager, config_grace_ns(d->config) + d->config->drain_ns);
     log_event(d->options->log, stop ? WEIR_LOG_INFO : WEIR_LOG_WARNING, event,
               LOG(log_text("text", text)));
 }
@@ -345,6 +384,7 @@ static void tick(void *ctx)
     store_events_tick(&d->events);
     log_other_changes(d);
     take_over_tick(&d->take_over);
+    in_use_collect(d);
     weir_limiter_history_tick(d->limiter, weir_limiter_now(d->limiter));
     FOR_FEATURES (d, tick)
         feature_at(i)->tick(d->part[i], port_steady_ns());
@@ -462,28 +502,11 @@ static void end(void *context)
 }
 
 /* Whether the configuration trusts a proxy that reports a client in a PROXY header. */
-static bool may_proxy(void *ctx, const weir_peer_address *proxy)
+static bool may_proxy(void *context, const weir_peer_address *proxy)
 {
-    const daemon *d = ctx;
+    const protocol_loop *l = context;
     const weir_address a = protocols_address(proxy);
-    return weir_trusted_proxies_have(&d->options->config->trusted_proxies, &a);
-}
-
-/* Raises the limit on file descriptors, and says if the configuration needs more. */
-static void raise_descriptors(const daemon *d)
-{
-    const weir_config *c = d->options->config;
-    uint64_t limit = port_raise_descriptors();
-    uint64_t wanted = (uint64_t)c->connections + d->loops_len * (c->listens_len + LOOP_FILES) +
-                      OTHER_FILES; /* below 2^31 */
-    if (limit < wanted)
-        log_event(d->options->log, WEIR_LOG_WARNING, "few-descriptors",
-                  LOG(log_integer("connections", c->connections),
-                      log_integer("wanted", (int64_t)wanted),
-                      log_integer("available", (int64_t)limit),
-                      log_text("text", "limits.connections does not fit the limit on open files; "
-                                       "raise the hard limit (LimitNOFILE=, ulimit -Hn) or lower "
-                                       "limits.connections")));
+    return weir_trusted_proxies_have(&l->config->trusted_proxies, &a);
 }
 
 static bool prepare_hand_over(void *ctx, int *ret_memory, char *ret_error, size_t size)
@@ -510,7 +533,7 @@ static bool serving(void *ctx)
     daemon *d = ctx;
     if (!take_over_end(&d->take_over, d->server))
         return false;
-    manager_ready(&d->manager, d->policies, false);
+    manager_ready(&d->manager, d->config->rules_len, false);
     return true;
 }
 
@@ -537,18 +560,11 @@ static weir_status open_server(daemon *d, char *ret_error, size_t size)
         .passed = &d->manager.passed,
         .loops = d->loops_len,
         .contexts = d->contexts,
-        .limits = {.connections = c->connections,
-                   .per_address = c->per_address,
-                   .buffers = (size_t)c->buffers_bytes,
-                   .request = REQUEST_MAX,
-                   .idle_ns = c->idle_ns,
-                   .request_ns = c->request_ns,
-                   .write_ns = c->write_ns},
-        .grace_ns = config_grace_ns(c),
-        .drain_ns = c->drain_ns,
+        .limits = in_use_limits(d),
         .ctx = d,
         .now = now,
-        .may_proxy = c->trusted_proxies.len > 0 ? may_proxy : NULL,
+        .may_proxy = may_proxy,
+        .refresh = in_use_refresh,
         .begin = part_of(d, &engines_feature) ? begin : NULL,
         .end = end,
         .tick = tick,
@@ -564,7 +580,7 @@ static weir_status open_server(daemon *d, char *ret_error, size_t size)
         .report = report_event,
         .watch = d->options->path,
     };
-    raise_descriptors(d);
+    in_use_raise_descriptors(d);
     return weir_server_open(&d->server, &options, ret_error, size);
 }
 
@@ -613,6 +629,7 @@ static void daemon_close(daemon *d)
     weir_limiter_close(d->limiter);
     take_over_close_store(&d->take_over);
     sigbus_unwatch();
+    in_use_close(d);
     port_free(d);
 }
 
@@ -620,7 +637,8 @@ static void daemon_close(daemon *d)
 static weir_status daemon_open(daemon *d, char *ret_error, size_t size)
 {
     const weir_config *c = d->options->config;
-    weir_status st = open_store(d, ret_error, size);
+    d->lock = port_mutex_new();
+    weir_status st = d->lock ? open_store(d, ret_error, size) : WEIR_E_NOMEM;
     if (st == WEIR_OK)
         st = weir_limiter_open(&d->limiter, d->store, d->options->zones);
     if (st != WEIR_OK)
@@ -630,12 +648,12 @@ static weir_status daemon_open(daemon *d, char *ret_error, size_t size)
     store_events_begin(&d->events, d->options->log, d->store, d->limiter, c->state_file);
     st = open_features(d, ret_error, size);
     if (st == WEIR_OK)
-        st = put_rules(d, c);
+        st = activate(d, c);
     if (st == WEIR_OK)
         st = open_loops(d);
     if (st == WEIR_OK)
         st = open_server(d, ret_error, size);
-    return st == WEIR_OK ? adopt(d, c) : st;
+    return st == WEIR_OK ? watch_files(d, c) : st;
 }
 
 int daemon_run(const daemon_options *options)
@@ -646,7 +664,7 @@ int daemon_run(const daemon_options *options)
         return 1;
     d->options = options;
     d->started_ns = port_now_ns();
-    d->policies = options->config->rules_len;
+    d->config = options->config;
     d->take_over = (take_over){.log = options->log,
                                .manager = &d->manager,
                                .has_file = options->config->state_file,

@@ -15,7 +15,7 @@ typedef struct daemon_options {
     char *const *env; /* the variables that config_load_environment() reads; NULL: none */
     weir_config *config;
     const weir_zones *zones;
-    const log_target *log;
+    log_target *log;   /* a reload changes its level and its format */
     bool reset_state;  /* start with an empty state file */
     bool take_over;    /* from the daemon that listens at config->hand_over */
     char *const *argv; /* what SIGUSR2 starts: see net_hand_over_options */

@@ -38,6 +38,7 @@ static struct {
     void (*serve)(void);        /* the body of weir_server_run() */
     weir_status open_status;
     bool stopping, handed_over, full;
+    bool stuck; /* the loops are not woken */
     int64_t jump_above_ns;
     weir_top_options top;
     unsigned cores;                          /* 0: the true number */
@@ -59,6 +60,7 @@ bool __wrap_weir_server_handed_over(const weir_server *s);
 bool __wrap_weir_server_is_full(const weir_server *s);
 weir_status __wrap_weir_server_watch(weir_server *s, size_t i, const char *path);
 weir_server_stats __wrap_weir_server_stats_get(const weir_server *s);
+void __wrap_weir_server_configure(weir_server *s, const weir_server_limits *limits);
 void __wrap_weir_store_set_jump(weir_store *s, int64_t above_ns);
 weir_status __wrap_weir_limiter_enable_top(weir_limiter *l, const weir_top_options *options);
 unsigned __wrap_port_cores(void);
@@ -148,6 +150,15 @@ weir_server_stats __wrap_weir_server_stats_get(const weir_server *s)
     return (weir_server_stats){101, 102, 103, 110, 104, 105, 109, 106, 107, 108};
 }
 
+/* Each loop changes over at once. */
+void __wrap_weir_server_configure(weir_server *s, const weir_server_limits *limits)
+{
+    (void)s;
+    fake.server.limits = *limits;
+    for (unsigned i = 0; i < fake.server.loops && !fake.stuck; i++)
+        fake.server.refresh(fake.server.contexts[i]);
+}
+
 void __wrap_weir_store_set_jump(weir_store *s, int64_t above_ns)
 {
     (void)s;
@@ -189,7 +200,7 @@ static void ready(void *ctx, char (*addresses)[DAEMON_ADDRESSES_MAX])
 static int run_with(const char *path, const char *yaml, bool files, void (*serve)(void))
 {
     const config_sink sink = config_print_to(stderr);
-    const log_target log = {.fd = log_fd, .least = WEIR_LOG_INFO};
+    log_target log = {.fd = log_fd, .least = {WEIR_LOG_INFO}};
     weir_config *c = NULL;
     assert_int_equal(config_parse(yaml, strlen(yaml), "t.yaml", files, NULL, &sink, &c), WEIR_OK);
     fake.serve = serve;

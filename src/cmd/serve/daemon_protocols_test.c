@@ -284,8 +284,8 @@ static void use_spoe(void)
     weir_spop_session *spop = s.at;
     spop->completion.ready(spop->completion.ctx);
     assert_int_equal(connection.woken, 3);
-    assert_int_equal(spop->answer.headers, WEIR_HEADERS_X_RATELIMIT); /* of the whole */
-    assert_int_equal(spop->answer.denied_status, 419);                /* of the listener */
+    assert_int_equal(spop->answer->headers, WEIR_HEADERS_X_RATELIMIT); /* of the whole */
+    assert_int_equal(spop->answer->denied_status, 419);                /* of the listener */
     assert_false(s.protocol->poll(s.at, now(), false));
     assert_true(s.protocol->poll(s.at, now(), true));
     close_session(&s);
@@ -293,7 +293,7 @@ static void use_spoe(void)
 
 static bool may_proxy(uint8_t last)
 {
-    return fake.server.may_proxy(fake.server.ctx, &(weir_peer_address){.bytes = {10, 1, 2, last}});
+    return fake.server.may_proxy(fake.loop, &(weir_peer_address){.bytes = {10, 1, 2, last}});
 }
 
 static void use_all(void)

@@ -82,11 +82,11 @@ static void start(void **unused)
     assert_int_equal(fake.server.limits.idle_ns, 1000000000);
     assert_int_equal(fake.server.limits.request_ns, 2000000000);
     assert_int_equal(fake.server.limits.write_ns, INT64_C(3000000000));
-    assert_int_equal(fake.server.drain_ns, INT64_C(4000000000));
+    assert_int_equal(fake.server.limits.drain_ns, INT64_C(4000000000));
     assert_null(fake.server.begin);
     assert_int_equal(fake.server.beat_ns, 0);
     assert_non_null(fake.server.passed);
-    assert_null(fake.server.may_proxy); /* no proxy is trusted */
+    assert_true(fake.server.limits.any_proxy); /* none is trusted */
     assert_int_equal(fake.server.limits.request, 1 << 21);
 }
 
@@ -347,7 +347,7 @@ static void reload(void)
     expect_reload(true, "info reloaded why=SIGHUP policies=1\n", 1, 0);
     write_config(CONFIG "top: {keys: 7}\n");
     expect_reload(true,
-                  "info reloaded why=SIGHUP policies=1\n"
+                  "info reloaded why=SIGHUP policies=1 changed=top.keys\n"
                   "warning restart-needed key=top text=\"the new value takes effect when weir "
                   "is restarted\"\n",
                   2, 0);
@@ -381,7 +381,7 @@ static void reload(void)
     }
     write_config(CONFIG "redis: {url: 'redis://127.0.0.1'}\n");
     expect_reload(true,
-                  "info reloaded why=SIGHUP policies=1\n"
+                  "info reloaded why=SIGHUP policies=1 changed=redis.url,top.keys\n"
                   "warning restart-needed key=redis text=\"the new value takes effect when weir is "
                   "restarted\"\n",
                   3, 10);
@@ -428,13 +428,13 @@ static void reload_changes(void)
     write_config(one);
     expect_reload(true,
                   "info kept policy=a from=\"gcra 1/s burst 1\" to=\"gcra 2/s burst 1\"\n"
-                  "info reloaded why=SIGHUP policies=3\n",
+                  "info reloaded why=SIGHUP policies=3 changed=policies.a,policies.b,policies.c\n",
                   1, 0);
     write_config(two);
     expect_reload(true,
                   "info kept policy=b from=\"fixed-window 9/h\" to=\"fixed-window 20/h\"\n"
                   "info reset policy=c from=\"gcra 1/s burst 1\" to=\"gcra 1/m burst 1\"\n"
-                  "info reloaded why=SIGHUP policies=3\n",
+                  "info reloaded why=SIGHUP policies=3 changed=policies.b,policies.c\n",
                   2, 0);
 }
 
@@ -449,7 +449,7 @@ static void reload_engines(void)
 {
     logged(STARTED_WITH("local,redis"));
     write_config(CONFIG "redis: {url: 'redis://127.0.0.1:1'}\nengine: hybrid\n");
-    expect_reload(true, "info reloaded why=SIGHUP policies=1\n", 1, 0);
+    expect_reload(true, "info reloaded why=SIGHUP policies=1 changed=engine\n", 1, 0);
     unlink("weir.yaml");
     expect_reload(false, UNREADABLE, 1, 1);
     write_config("threads: 0\n"); /* readable again: the error is logged */
@@ -488,7 +488,8 @@ static void reload_limits(void)
     assert_int_equal(mkdir("limits", 0700), 0);
     write_file("limits/a.yaml", ONE);
     write_config(LIMITS);
-    expect_reload(true, "info reloaded why=SIGHUP policies=1 limits=1\n", 1, 0);
+    expect_reload(true, "info reloaded why=SIGHUP policies=1 limits=1 changed=envoy.config\n", 1,
+                  0);
     assert_string_equal(fake.watched_more[0], "limits");
     assert_int_equal(active_limits(), 1);
     write_file("limits/a.yaml", INVALID);
@@ -510,7 +511,7 @@ static void reload_limits(void)
                   "error=\"cannot read limits: No such file or directory\"\n" REFUSED,
                   2, 2);
     write_config(CONFIG);
-    expect_reload(true, "info reloaded why=SIGHUP policies=1\n", 3, 2);
+    expect_reload(true, "info reloaded why=SIGHUP policies=1 changed=envoy.config\n", 3, 2);
     assert_string_equal(fake.watched_more[0], "");
     unlink("weir.yaml");
 }

@@ -200,7 +200,7 @@ static int setup(void **unused)
     config.redis.urls = &url;
     config.redis.urls_len = 1;
     log_fd = memfd_create("log", 0);
-    target = (log_target){.fd = log_fd, .least = WEIR_LOG_INFO};
+    target = (log_target){.fd = log_fd, .least = {WEIR_LOG_INFO}};
     assert_int_equal(engines_open(&all, &config, store, &target, error, sizeof error), WEIR_OK);
     assert_non_null(all);
     return 0;

@@ -44,15 +44,16 @@ typedef struct feature {
     void (*stop)(void *self);  /* the server is closed, and the loops are still there */
 
     /* rules() returns the rules of a configuration that are not policies. activate() is called once
-     * the rules are active, for what refers to them. At most one feature has activate_with()
-     * instead, which calls activate_rules(ctx) itself, together with its own activation. */
+     * the rules are active, for what refers to them; the configuration is valid until the next one
+     * was activated. At most one feature has activate_with() instead, which calls
+     * activate_rules(ctx) itself, together with its own activation. */
     const weir_rule_spec *(*rules)(const weir_config *c, size_t *ret_len);
     void (*activate)(void *self, const weir_config *c);
     void (*activate_with)(void *self, const weir_config *c, void (*activate_rules)(void *ctx),
                           void *ctx);
 
-    /* A configuration is in use from now on, or again after a refused reload; the server is open.
-     * WEIR_E_NOMEM refuses a reload. */
+    /* Called before the rules of a configuration are activated. WEIR_E_NOMEM refuses the
+     * configuration, and then nothing has changed; so at most one feature has adopt(). */
     weir_status (*adopt)(void *self, const weir_config *c);
     const char *(*watched)(const weir_config *c); /* a path whose changes reload; NULL: none */
     /* After a reload that succeeded.

@@ -32,7 +32,7 @@ static void told(const char *expected)
 static const log_target *log_to(void)
 {
     static log_target log;
-    log = (log_target){.fd = log_fd, .least = WEIR_LOG_INFO};
+    log = (log_target){.fd = log_fd, .least = {WEIR_LOG_INFO}};
     return &log;
 }
 

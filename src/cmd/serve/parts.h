@@ -34,6 +34,9 @@ WEIR_NODISCARD weir_status auth_failures_open(auth_failures **ret, const log_tar
 /* Logs the failures and denials that are not logged yet, and frees *g. Accepts NULL. */
 void auth_failures_close(auth_failures *g);
 
+/* Replaces the limit on delayed replies. Threads: any. */
+void auth_failures_set_held_max(auth_failures *g, uint64_t held_max);
+
 /* Counts a failure. The log event `wrong-password` has the number of failures since the previous
  * event and the address of the last client.
  *  peer    the client's address, fewer than 64 bytes.

@@ -105,25 +105,14 @@ static void resp_print_example(const char *address, const char *policy)
 
 static void http_open_loop(protocol_loop *l)
 {
-    const weir_config *c = l->config;
-    const config_http_key *key = &c->http_key;
     l->http = (weir_http_options){.service = l->service,
                                   .version = WEIR_VERSION,
                                   .pages = weir_web_pages,
                                   .access = &l->access,
-                                  .hosts = c->http_hosts,
-                                  .origins = c->http_origins,
-                                  .key_header = key->from == CONFIG_KEY_HEADER ? key->name : NULL,
-                                  .key_query = key->from == CONFIG_KEY_QUERY ? key->name : NULL,
-                                  .hops = key->hops,
-                                  .trusted = c->trusted_proxies,
-                                  .client_kind = config_client_kind(c),
-                                  .client_header = config_client_header(c),
                                   .peer_address = peer_address,
                                   .not_ready = l->not_ready,
                                   .not_ready_ctx = l,
                                   .tracer = l->tracer,
-                                  .metrics_top = c->top_metrics,
                                   .metrics = l->metrics,
                                   .metrics_ctx = l,
                                   .guests = l->guests,
@@ -134,13 +123,28 @@ static void http_open_loop(protocol_loop *l)
                                   .live_ctx = l};
 }
 
+static void http_configure(protocol_loop *l)
+{
+    const weir_config *c = l->config;
+    const config_http_key *key = &c->http_key;
+    weir_http_options *o = &l->http;
+    o->hosts = c->http_hosts;
+    o->origins = c->http_origins;
+    o->key_header = key->from == CONFIG_KEY_HEADER ? key->name : NULL;
+    o->key_query = key->from == CONFIG_KEY_QUERY ? key->name : NULL;
+    o->hops = key->hops;
+    o->trusted = c->trusted_proxies;
+    o->client_kind = config_client_kind(c);
+    o->client_header = config_client_header(c);
+    o->metrics_top = c->top_metrics;
+}
+
 static void http_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
 {
     const protocol_loop *l = ctx;
     weir_http_session *s = session;
     weir_http_session_init(s, &l->http);
-    s->answer = l->config->listens[weir_server_listener(wake_ctx)].answer;
-    weir_answer_merge(&s->answer, &l->config->answer);
+    s->answer = &l->answers[weir_server_listener(wake_ctx)];
     s->completion.ready = wake;
     s->completion.ctx = wake_ctx;
 }
@@ -213,6 +217,10 @@ static void grpc_open_loop(protocol_loop *l)
     l->grpc.ready_ctx = l;
     l->grpc.access = &l->access;
     l->grpc.tracer = l->tracer;
+}
+
+static void grpc_configure(protocol_loop *l)
+{
     l->grpc.max_age_ns = l->config->grpc_max_age_ns;
     l->grpc.max_age_grace_ns = l->config->grpc_max_age_grace_ns;
 }
@@ -304,6 +312,7 @@ static const protocol_row own[PROTOCOLS_OWN] = {
                         .overload = HTTP_BUSY,
                         .timeout = "HTTP/1.1 408 Request Timeout\r\n" HTTP_CLOSE},
             .open_loop = http_open_loop,
+            .configure = http_configure,
             .print_example = http_print_example,
         },
     [PROTOCOL_GRPC] =
@@ -320,6 +329,7 @@ static const protocol_row own[PROTOCOLS_OWN] = {
                         .is_new = grpc_is_new,
                         .poll = grpc_poll},
             .open_loop = grpc_open_loop,
+            .configure = grpc_configure,
             .print_example = grpc_print_example,
         },
 };
@@ -330,10 +340,24 @@ const protocol_row *protocol_of(protocol_kind kind)
     return kind < PROTOCOLS_OWN ? &own[kind] : config_guest_of(kind)->protocol_row;
 }
 
+void protocols_configure(protocol_loop *l)
+{
+    const weir_config *c = l->config;
+    for (size_t i = 0; i < c->listens_len; i++) {
+        l->answers[i] = c->listens[i].answer;
+        weir_answer_merge(&l->answers[i], &c->answer);
+    }
+    for (protocol_kind kind = 0; config_protocol(kind); kind++) {
+        if (protocol_of(kind)->configure)
+            protocol_of(kind)->configure(l);
+    }
+}
+
 void protocols_open_loop(protocol_loop *l)
 {
     for (protocol_kind kind = 0; config_protocol(kind); kind++) {
         if (protocol_of(kind)->open_loop)
             protocol_of(kind)->open_loop(l);
     }
+    protocols_configure(l);
 }

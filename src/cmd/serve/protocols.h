@@ -21,7 +21,9 @@ enum { FEATURES_MAX = 16, HTTP_GUESTS_MAX = 4 };
  * its features fill in the first part, and then protocols_open_loop() is called. */
 typedef struct protocol_loop {
     struct daemon *daemon;
-    const struct weir_config *config;
+    const struct weir_config *config;        /* in use: see in_use_refresh() */
+    weir_answer answers[CONFIG_LISTENS_MAX]; /* of the listeners, without unset members that
+                                                config->answer has */
     struct auth_failures *failures;
     weir_access access; /* of the sessions of this loop */
     weir_service *service;
@@ -48,6 +50,9 @@ typedef struct protocol_row {
     const char *alpn; /* the name of the protocol in TLS (ALPN); NULL: none */
     weir_protocol session;
     void (*open_loop)(protocol_loop *l); /* NULL: nothing is to be set up */
+    /* Sets up what depends on l->config, after open_loop(), and again after each reload, on the
+     * loop's thread. NULL: nothing does. */
+    void (*configure)(protocol_loop *l);
     /* Prints commands to try, for a daemon that was started by hand.
      *  address  not the path of a Unix socket if policy is NULL.
      *  policy   the name of a policy; NULL: there is none. */
@@ -64,6 +69,9 @@ weir_session_step protocols_count_latency(weir_service *s, int64_t begun_ns,
 
 /* Sets up what the sessions of an event loop share, for every protocol. */
 void protocols_open_loop(protocol_loop *l);
+
+/* Sets up what depends on l->config again, which has changed, on the loop's thread. */
+void protocols_configure(protocol_loop *l);
 
 /* The address of a client, without its port. */
 weir_address protocols_address(const struct weir_peer_address *peer);

@@ -218,6 +218,8 @@ static bool adjust(void *ctx, weir_config *c)
     }
     if (set->connections > 0)
         c->connections = set->connections;
+    if (set->has_format)
+        c->log_json = set->json;
     if (set->threads > 0)
         c->threads = (unsigned)set->threads;
     if (!c->has_per_address)
@@ -282,12 +284,6 @@ static weir_config *read_config(settings *set, const weir_zones *zones, log_targ
         return NULL;
     }
     return c;
-}
-
-static void set_log(const settings *set, const weir_config *c, log_target *log)
-{
-    log->least = c->log_level;
-    log->json = set->has_format ? set->json : c->log_json;
 }
 
 /* ---- the variables of --envoy ---------------------------------------------------------------- */
@@ -362,11 +358,11 @@ int weir_cmd_serve(int argc, char **argv)
         return 1;
     }
     const weir_zones zones = weir_zone_cache_zones(cache);
-    log_target log = {.fd = 2, .json = set.json, .least = WEIR_LOG_INFO};
+    log_target log = {.fd = 2, .json = {set.json}, .least = {WEIR_LOG_INFO}};
     weir_config *config = read_config(&set, &zones, &log);
     int status = 1;
     if (config)
-        set_log(&set, config, &log);
+        log_configure(&log, config->log_level, config->log_json);
     if (config && set.path)
         set.policy = example_policy(config);
     if (config && set.envoy)

@@ -42,10 +42,10 @@ int __wrap_isatty(int fd)
 static void describe(const daemon_options *o, char *ret, size_t size)
 {
     const weir_config *c = o->config;
-    size_t len = (size_t)snprintf(ret, size, "%s %s%s%s threads %u connections %d engine %d",
-                                  o->path ? o->path : "no file", o->log->json ? "json" : "text",
-                                  o->reset_state ? " reset" : "", o->take_over ? " take-over" : "",
-                                  c->threads, c->connections, (int)c->engine);
+    size_t len = (size_t)snprintf(
+        ret, size, "%s %s%s%s threads %u connections %d engine %d", o->path ? o->path : "no file",
+        log_is_json(o->log) ? "json" : "text", o->reset_state ? " reset" : "",
+        o->take_over ? " take-over" : "", c->threads, c->connections, (int)c->engine);
     for (size_t i = 0; i < c->listens_len; i++)
         len += (size_t)snprintf(ret + len, size - len, " %s %s%s",
                                 config_protocol(c->listens[i].protocol)->name,
@@ -59,7 +59,8 @@ int __wrap_daemon_run(const daemon_options *options)
     assert_string_equal(options->argv[1], "serve");
     fake.per_address = options->config->per_address;
     fake.buffers_bytes = options->config->buffers_bytes;
-    assert_true(options->zones && options->log->fd == 2 && options->log->least == WEIR_LOG_INFO);
+    assert_true(options->zones && options->log->fd == 2 &&
+                port_load_relaxed(&options->log->least) == WEIR_LOG_INFO);
     describe(options, fake.seen, sizeof fake.seen);
     snprintf(addresses[PROTOCOL_RESP], sizeof addresses[0], "%s", fake.resp);
     snprintf(addresses[PROTOCOL_HTTP], sizeof addresses[0], "%s", fake.http);

@@ -24,7 +24,7 @@ static void put_metrics(void *ctx, weir_buffer *out)
          (uint64_t)(d->started_ns / 1000000000)},
         {"weir_connections", "gauge", "Open connections.", s.connected},
         {"weir_connections_max", "gauge", "Limit on open connections.",
-         (uint64_t)d->options->config->connections},
+         (uint64_t)l->config->connections},
         {"weir_connections_accepted_total", "counter", "Connections accepted.", s.accepted},
         {"weir_connections_refused_total", "counter",
          "Connections refused because too many were open, in total or from one client.", s.refused},
@@ -60,7 +60,7 @@ static void describe_server(void *ctx, weir_resp_server *ret)
     weir_server_stats s = weir_server_stats_get(d->server);
     *ret = (weir_resp_server){.uptime_s = up_ns > 0 ? up_ns / 1000000000 : 0,
                               .connections = s.connected,
-                              .connections_max = (uint64_t)d->options->config->connections,
+                              .connections_max = (uint64_t)l->config->connections,
                               .rejected = s.refused,
                               .rejected_address = s.refused_address,
                               .accepted = s.accepted};

@@ -47,7 +47,7 @@ weir_file __wrap_weir_store_watch(weir_store *s)
 }
 
 static store_events events;
-static log_target target = {.least = WEIR_LOG_INFO};
+static log_target target = {.least = {WEIR_LOG_INFO}};
 
 static int begin(void **unused)
 {

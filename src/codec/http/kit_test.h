@@ -129,7 +129,7 @@ UNUSED static void reopen(fixture *f)
 {
     weir_http_session_close(&f->session);
     weir_http_session_init(&f->session, &f->options);
-    f->session.answer = f->answer;
+    f->session.answer = &f->answer;
     weir_buffer_clear(&f->in);
 }
 

@@ -167,6 +167,31 @@ static void check_client_disconnects(void **unused)
     }
 }
 
+/* Other options, such as those of a reload, can refuse a request that waits. Its answer is then
+ * dropped: the next request gets its own. */
+static void check_other_options(void **unused)
+{
+    (void)unused;
+    static const char take[] = "GET /v1/take?policy=api&user=a HTTP/1.1\r\n" HOST "\r\n"
+                               "GET /v1/take?policy=api&key=b&cost=2 HTTP/1.1\r\n" HOST "\r\n";
+    rig r;
+    rig_open(&r, WEIR_ENGINE_REDIS);
+    r.f->options.key_header = NULL;
+    r.f->options.key_query = "user";
+    weir_buffer_append(&r.f->in, take, sizeof take - 1);
+    assert_int_equal(step(&r, OUT_PAUSE), WEIR_SESSION_PENDING);
+    r.f->options.key_query = NULL;
+    assert_int_equal(step(&r, OUT_PAUSE), WEIR_SESSION_PENDING); /* no answer has arrived */
+    fake_reply(r.engine, 0, NOW_NS);
+    assert_int_equal(step(&r, OUT_PAUSE), WEIR_SESSION_PENDING); /* the second request waits */
+    assert_int_equal(status_of(output_of(r.f)), 400);
+    size_t len = weir_buffer_len(&r.f->output);
+    fake_reply(r.engine, 0, NOW_NS);
+    assert_int_equal(step(&r, OUT_PAUSE), WEIR_SESSION_READ);
+    assert_non_null(strstr(output_of(r.f) + len, "\"remaining\":3"));
+    rig_close(&r);
+}
+
 static const char *ask(rig *r, const char *target)
 {
     char request[512];
@@ -234,6 +259,7 @@ int main(void)
         cmocka_unit_test(check_cuts),
         cmocka_unit_test(check_waits),
         cmocka_unit_test(check_client_disconnects),
+        cmocka_unit_test(check_other_options),
         cmocka_unit_test(check_errors),
         cmocka_unit_test(check_denied_by_error),
     };

@@ -79,13 +79,26 @@ static void read_request(weir_http_session *s, weir_http_request *ret)
     ret->peer = s->completion.ctx;
 }
 
+/* Abandons a pending request. */
+static void abandon(weir_http_session *s)
+{
+    if (s->wait.cancel)
+        s->wait.cancel(&s->wait);
+    else
+        weir_completion_cancel(&s->completion);
+    s->wait.cancel = NULL;
+}
+
 /* Forgets the request, before the next one. */
 static void begin_request(weir_http_session *s)
 {
     weir_http_begin_request(&s->receiver);
+    if (!s->pending)
+        return;
+    /* Its repeated call has not taken the answers if other options have refused it. */
+    abandon(s);
     s->pending = false;
-    if (weir_buffer_memory(&s->kept) > 0)
-        weir_buffer_free(&s->kept);
+    weir_buffer_free(&s->kept);
 }
 
 /* Begins the span of a request that its client traces. Returns NULL for any other request. */
@@ -123,7 +136,7 @@ static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_n
     const weir_tracer *tracer = s->receiver.options->tracer;
     weir_http_response a;
     weir_http_response_init(&a, &s->rest);
-    a.answer = &s->answer;
+    a.answer = s->answer;
     a.now_ns = now_ns;
     weir_http_request r;
     read_request(s, &r);
@@ -245,10 +258,7 @@ void weir_http_session_init(weir_http_session *s, const weir_http_options *optio
 
 void weir_http_session_close(weir_http_session *s)
 {
-    if (s->wait.cancel)
-        s->wait.cancel(&s->wait);
-    else
-        weir_completion_cancel(&s->completion);
+    abandon(s);
     weir_http_live_close(s->live);
     weir_buffer_free(&s->receiver.text);
     weir_buffer_free(&s->rest);

@@ -23,9 +23,10 @@ typedef struct weir_http_session {
         weir_completion completion;
         weir_http_wait wait;
     };
-    bool pending;       /* the request is complete and waits for an engine */
-    weir_buffer kept;   /* what the endpoint needs for the repeated call */
-    weir_answer answer; /* of the listener; its owner sets it after init. Zero: the defaults */
+    bool pending;     /* the request is complete and waits for an engine */
+    weir_buffer kept; /* what the endpoint needs for the repeated call */
+    const weir_answer
+        *answer; /* of the listener; its owner sets it after init. NULL: the defaults */
 
     /* The end of a response that does not fit in `out` or is delayed. */
     weir_buffer rest;

@@ -67,7 +67,7 @@ static void answer(run *r, const notify *n)
                                 .error = n->error,
                                 .refused = n->refused,
                                 .aborted = n->aborted,
-                                .answer = s->answer,
+                                .answer = *s->answer,
                                 .variables = weir_spop_messages_variables(r->messages)};
     port_bump_relaxed(&counts->notifies, 1);
     for (unsigned i = 0; i < n->unknowns; i++)
@@ -601,7 +601,9 @@ static weir_session_next handle_frames(run *r, size_t out_pause)
 void weir_spop_session_init(weir_spop_session *s, const weir_spop_options *options)
 {
     WEIR_ASSERT(options->service && options->loop);
+    static const weir_answer defaults;
     *s = (weir_spop_session){.options = options,
+                             .answer = &defaults,
                              .login = weir_login_begin(options->access),
                              .frame_max = WEIR_SPOP_FRAME_MAX};
 }

@@ -30,16 +30,16 @@ typedef struct weir_spop_session {
     /* `ready` and `ctx` belong to the owner of the session. Set them after init; without them only
      * the local engine can be used. */
     weir_completion completion;
-    weir_login login;   /* by the listener or a certificate: SPOP has no passwords */
-    weir_answer answer; /* of the listener, for the variables that are header fields; its owner
-                                 sets it after init. Zero: the defaults */
-    weir_spop_messages *held; /* of the pending batch; NULL: nothing is pending */
-    size_t frame_max;         /* bytes of a frame: as announced, and then as negotiated */
-    int64_t last_ns;          /* when the last HELLO or NOTIFY frame arrived */
-    bool greeted;             /* the HELLO frames were exchanged */
-    bool closing;             /* send the output, then close */
-    bool stopping;            /* the server stops: disconnect when no reply is due */
-    bool idle;                /* of a stopping server: disconnect at the next run */
+    weir_login login;          /* by the listener or a certificate: SPOP has no passwords */
+    const weir_answer *answer; /* of the listener, for the variables that are header fields; its
+                                  owner may set it after init */
+    weir_spop_messages *held;  /* of the pending batch; NULL: nothing is pending */
+    size_t frame_max;          /* bytes of a frame: as announced, and then as negotiated */
+    int64_t last_ns;           /* when the last HELLO or NOTIFY frame arrived */
+    bool greeted;              /* the HELLO frames were exchanged */
+    bool closing;              /* send the output, then close */
+    bool stopping;             /* the server stops: disconnect when no reply is due */
+    bool idle;                 /* of a stopping server: disconnect at the next run */
 } weir_spop_session;
 
 /* options must outlive the session, and belong to the same thread. The session must not move. */

@@ -30,6 +30,7 @@ typedef struct fixture {
     users_kit users;
     weir_spop_options options;
     weir_spop_session session;
+    weir_answer answer; /* of the listener */
     weir_buffer in, out;
     weir_buffer output; /* all output */
     int64_t now_ns;
@@ -101,7 +102,8 @@ KIT void is_ready(void *ctx)
 KIT void open_session(fixture *f)
 {
     weir_spop_session_init(&f->session, &f->options);
-    f->session.answer.headers = WEIR_HEADERS_NONE;
+    f->session.answer = &f->answer;
+    f->answer.headers = WEIR_HEADERS_NONE;
     f->session.completion.ready = is_ready;
     f->session.completion.ctx = &f->ready;
 }

@@ -572,7 +572,7 @@ static void check_small_frames(void **state)
     const char *answer = take_frame(f);
     assert_non_null(strstr(answer, " remaining=999999999 limit=1000000000 policy='nnnn"));
     assert_non_null(strstr(answer, " delay=0 next=0 -error"));
-    f->session.answer.headers = 0;
+    f->answer.headers = 0;
     add_notify(&f->in, 9, "narrow", "a", "");
     step(f, OUT_PAUSE);
     answer = take_frame(f); /* the fields that fit */
@@ -721,7 +721,7 @@ static void check_variable_names(void **unused)
 /* Asks with this set of header fields, and expects these variables after `error`. */
 static void ask_fields(fixture *f, unsigned headers, const char *message, const char *expected)
 {
-    f->session.answer.headers = headers;
+    f->answer.headers = headers;
     add_notify(&f->in, 9, message, "f", "0");
     step(f, OUT_PAUSE);
     const char *fields = strstr(take_frame(f), " -error");
@@ -757,7 +757,7 @@ static void check_fields_of_several(void **state)
     greet(f);
     ask_fields(f, WEIR_HEADERS_NONE, "narrow", "");
     ask_fields(f, WEIR_HEADERS_NONE, "narrow", "");
-    f->session.answer.headers = WEIR_HEADERS_IETF;
+    f->answer.headers = WEIR_HEADERS_IETF;
     size_t at = begin(f);
     add_plain(f, "plain", "f");
     add_plain(f, "other", "f");

@@ -20,9 +20,9 @@ typedef struct rls_part {
     weir_rls *rls;
     statsd *statsd; /* NULL: off */
     const log_target *log;
-    char *directory;   /* of limits; NULL: none */
-    unsigned lost_for; /* ticks without it, up to LOST_TICKS */
-    unsigned quiet;    /* ticks until the next log of requests that were not charged */
+    const char *directory; /* of limits; NULL: none */
+    unsigned lost_for;     /* ticks without it, up to LOST_TICKS */
+    unsigned quiet;        /* ticks until the next log of requests that were not charged */
 } rls_part;
 
 static weir_status open_statsd(rls_part *p, const envoy_settings *envoy)
@@ -61,7 +61,6 @@ static void rls_close(void *self)
     rls_part *p = self;
     rls_stop(p);
     weir_rls_close(p->rls);
-    port_free(p->directory);
     port_free(p);
 }
 
@@ -107,25 +106,11 @@ static const weir_rule_spec *rls_rules(const weir_config *c, size_t *ret_len)
 static void rls_activate(void *self, const weir_config *c)
 {
     rls_part *p = self;
+    p->directory = envoy_settings_of(c)->directory;
     if (!envoy_settings_of(c)->rls)
         return;
     weir_rls_config_hold(envoy_settings_of(c)->rls);
     weir_rls_activate(p->rls, envoy_settings_of(c)->rls);
-}
-
-/* Keeps the path of the directory. */
-static weir_status rls_adopt(void *self, const weir_config *c)
-{
-    rls_part *p = self;
-    const char *path = envoy_settings_of(c)->directory;
-    char *copy = path ? port_zalloc(1, strlen(path) + 1) : NULL;
-    if (path && !copy)
-        return WEIR_E_NOMEM;
-    if (copy)
-        memcpy(copy, path, strlen(path));
-    port_free(p->directory);
-    p->directory = copy;
-    return WEIR_OK;
 }
 
 static const char *rls_watched(const weir_config *c)
@@ -210,7 +195,6 @@ const feature rls_feature = {.open = rls_open,
                              .stop = rls_stop,
                              .rules = rls_rules,
                              .activate = rls_activate,
-                             .adopt = rls_adopt,
                              .watched = rls_watched,
                              .refused = rls_refused,
                              .tick = rls_tick,

@@ -368,8 +368,7 @@ static void open_session(void *session, void *ctx, void (*wake)(void *wake_ctx),
     const protocol_loop *l = ctx;
     weir_spop_session *s = session;
     weir_spop_session_init(s, options_of(l));
-    s->answer = l->config->listens[weir_server_listener(wake_ctx)].answer;
-    weir_answer_merge(&s->answer, &l->config->answer);
+    s->answer = &l->answers[weir_server_listener(wake_ctx)];
     s->completion.ready = wake;
     s->completion.ctx = wake_ctx;
 }
