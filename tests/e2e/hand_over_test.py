@@ -450,7 +450,7 @@ def engine_redis(box):
         raise Skipped("there is no redis-server")
     server = Redis(box).start()
     d = Generations(box, more="engine: redis\n"
-                              f"redis: {{url: 'redis://{HOST}:{server.port}', on_error: closed}}").start()
+                              f"redis: {{url: 'redis://{HOST}:{server.port}', on_error: closed, deadline: 10s}}").start()
     until(lambda: fetch(d.ports["http"], "/readyz").status == 200, "the first process is connected")
     with under_load(d, (RespLoad, RespLoad, HttpLoad)) as loads:
         for _ in range(2):
