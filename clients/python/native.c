@@ -14,6 +14,7 @@
 #include "weir.h"
 
 #include <pthread.h>
+#include <string.h>
 
 static PyObject *error_type;
 static PyTypeObject *store_type, *policy_type;
@@ -24,9 +25,11 @@ static void count_fork(void)
     forks++;
 }
 
+/* Raises Error. A text that quotes a part of a policy may end within a character. */
 static PyObject *fail(weir_status st, const char *text)
 {
-    PyObject *args = Py_BuildValue("(is)", (int)st, text);
+    PyObject *decoded = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    PyObject *args = decoded ? Py_BuildValue("(iN)", (int)st, decoded) : NULL;
     if (args)
         PyErr_SetObject(error_type, args);
     Py_XDECREF(args);

@@ -275,6 +275,7 @@ def test_mistakes_are_named(limiter, call, error, text):
 @pytest.mark.parametrize("policy, more, error, text", [
     ("gcra 10/m bust 5", {}, weir.PolicyError, "column 11: found 'bust', expected burst and a number, '&' or the end"),
     ("api", {}, weir.PolicyError, "'api' is a name: weir+file needs a policy text, such as 'gcra 10/m burst 5'"),
+    ("gcra " + "é" * 100, {}, weir.PolicyError, None),
     (POLICY, {"timeout": 1}, weir.ArgumentError,
      "unknown option 'timeout' of weir+file, expected one of clock, on_error, on_failure, size, sync, when_full"),
     (POLICY, {"size": "8 MB"}, weir.ArgumentError, "the option size: expected bytes, such as 67108864 or 64m, found '8 MB'"),
