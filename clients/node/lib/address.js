@@ -31,8 +31,10 @@ function v4Key(bytes, bits) {
 // Returns the key of an IP address: the network of an IPv6 address, all of an IPv4 address, and any other text
 // as it is. An IPv4-mapped address is the key of its IPv4 address.
 function ipKey(address, v6 = 64, v4 = 32) {
-  if (isIPv4(address)) return v4 === 32 ? address : v4Key(address.split('.').map(Number), v4);
-  if (!address.includes(':') || address.includes('%') || !isIPv6(address)) return address;
+  if (!address.includes(':')) {
+    return v4 < 32 && isIPv4(address) ? v4Key(address.split('.').map(Number), v4) : address;
+  }
+  if (address.includes('%') || !isIPv6(address)) return address;
   const groups = groupsOf(address);
   if (groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff) {
     return v4Key([groups[6] >> 8, groups[6] & 255, groups[7] >> 8, groups[7] & 255], v4);

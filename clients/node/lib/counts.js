@@ -25,9 +25,12 @@ class Counts {
   }
 
   limiter(windowMs) {
-    const policy = this.#policy ?? `fixed-window ${COUNT_MAX}/${Math.ceil(windowMs)}ms from-first`;
-    let limiter = this.#limiters.get(policy);
-    if (!limiter) this.#limiters.set(policy, (limiter = new Limiter(policy, this.#options)));
+    const name = this.decides ? 'policy' : windowMs;
+    let limiter = this.#limiters.get(name);
+    if (!limiter) {
+      const policy = this.#policy ?? `fixed-window ${COUNT_MAX}/${Math.ceil(windowMs)}ms from-first`;
+      this.#limiters.set(name, (limiter = new Limiter(policy, this.#options)));
+    }
     return limiter;
   }
 

@@ -101,7 +101,8 @@ class Limiter {
 
   async check(key, options) {
     try {
-      return await this.#decide('check', key, options);
+      const decision = this.#decide('check', key, options);
+      return decision instanceof Promise ? await decision : decision; // an await of no promise takes time, too
     } catch (error) {
       return this.#failed(error);
     }
