@@ -156,7 +156,7 @@ def node_race_with_daemon(box):
 
 
 def node_files(box):
-    node_tests(box, "file.test.mjs")
+    node_tests(box, "file.test.mjs", WEIR_KEYS=str(ROOT / "tests" / "vectors" / "keys.json"))
 
 
 def certificates(box):

@@ -4,11 +4,11 @@
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, openSync, renameSync, rmSync, symlinkSync, writeFileSync, writeSync } from 'node:fs';
+import { chmodSync, openSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync, writeSync } from 'node:fs';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { startDaemon } from './daemon.mjs';
-import { FileError, FullError, Limiter, UnavailableError } from 'weir';
+import { FileError, FullError, ipKey, Limiter, UnavailableError } from 'weir';
 
 const here = (name) => `${process.env.WEIR_DIR}/${name}`;
 const small = (name, more) => ({ url: `weir+file://${here(name)}`, memory: 8 << 20, ...more });
@@ -207,4 +207,18 @@ test('a daemon that shares the file counts together with the package', async () 
   }
   for (const limiter of [text, name, file]) limiter.close();
   await daemon.kill();
+});
+
+test('addresses are the keys of keys.json', () => {
+  const { keys } = JSON.parse(readFileSync(process.env.WEIR_KEYS, 'utf8'));
+  assert.ok(keys.length > 300);
+  for (const { text, v4, v6, key } of keys) assert.equal(ipKey(text, v6, v4), key, text);
+  assert.equal(ipKey('2001:db8::1'), '2001:db8::/64');
+  const one = new Limiter('fixed-window 1/36500h', small('keys'));
+  const seen = new Set();
+  for (const { text, key } of keys.filter((row) => row.v4 === 32 && row.v6 === 64)) {
+    assert.equal(one.checkSync(text).allowed, !seen.has(key), text);
+    seen.add(key);
+  }
+  one.close();
 });
