@@ -41,7 +41,8 @@ async function start(words, ready) {
   const child = spawn(words[0], words.slice(1), { stdio: ['ignore', 'pipe', 'pipe'] });
   servers.push(child);
   await new Promise((resolve, reject) => {
-    for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', (line) => ready.test(line) && resolve());
+    for (const input of [child.stdout, child.stderr])
+      createInterface({ input }).on('line', (line) => ready.test(line) && resolve());
     child.on('exit', () => reject(new Error(`${words[0]} did not start`)));
   });
   return child.pid;
@@ -50,14 +51,20 @@ async function start(words, ready) {
 function serverCpuNs(pid) {
   if (!pid) return 0;
   const tasks = readdirSync(`/proc/${pid}/task`);
-  return tasks.reduce((sum, task) => sum + Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'ascii').split(' ')[0]), 0);
+  return tasks.reduce(
+    (sum, task) => sum + Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'ascii').split(' ')[0]),
+    0,
+  );
 }
 
 // The stores, each with the process of its server.
 async function makeStores() {
   const [redisPort, weirPort] = [await freePort(), await freePort()];
   const config = `${directory}/weir.yaml`;
-  writeFileSync(config, `listen: {resp: 127.0.0.1:${weirPort}}\nthreads: 1\nmemory: {size: 64m}\npolicies: {api: gcra 1/s}\n`);
+  writeFileSync(
+    config,
+    `listen: {resp: 127.0.0.1:${weirPort}}\nthreads: 1\nmemory: {size: 64m}\npolicies: {api: gcra 1/s}\n`,
+  );
   const redisWords = ['redis-server', '--port', redisPort, '--bind', '127.0.0.1', '--save', '', '--dir', directory];
   const redisPid = await start(redisWords.map(String), /Ready to accept connections/);
   const weirPid = await start([program, 'serve', config], /started/);
@@ -66,8 +73,16 @@ async function makeStores() {
   return {
     memory: { store: new MemoryStore(), atOnce: 1 },
     file: { store: new ExpressStore({ url: `weir+file://${directory}/limits`, memory: 64 << 20 }), atOnce: 1 },
-    redis: { store: new RedisStore({ sendCommand: (...words) => redis.call(...words) }), atOnce: AT_ONCE, pid: redisPid },
-    weir: { store: new ExpressStore({ url: `weir://127.0.0.1:${weirPort}`, timeout: 10000 }), atOnce: AT_ONCE, pid: weirPid },
+    redis: {
+      store: new RedisStore({ sendCommand: (...words) => redis.call(...words) }),
+      atOnce: AT_ONCE,
+      pid: redisPid,
+    },
+    weir: {
+      store: new ExpressStore({ url: `weir://127.0.0.1:${weirPort}`, timeout: 10000 }),
+      atOnce: AT_ONCE,
+      pid: weirPid,
+    },
   };
 }
 
@@ -93,8 +108,11 @@ async function measure({ decide, atOnce, pid }, count) {
   await Promise.all(Array.from({ length: atOnce }, client));
   const ns = Number(process.hrtime.bigint() - began);
   const used = process.cpuUsage(cpu);
-  return { rate: (count * 1e9) / ns, cpu: ((used.user + used.system) * 1000) / count,
-    server: (serverCpuNs(pid) - server) / count };
+  return {
+    rate: (count * 1e9) / ns,
+    cpu: ((used.user + used.system) * 1000) / count,
+    server: (serverCpuNs(pid) - server) / count,
+  };
 }
 
 async function rounds(loads) {
@@ -111,22 +129,36 @@ async function rounds(loads) {
 // ---- the report -----------------------------------------------------------------------------------------------------
 
 const UNITS = { rate: 'decisions/s', cpu: 'ns/decision', server: 'ns of the server/decision' };
-const PAIRS = [['file', 'memory', 'rate'], ['file', 'memory', 'cpu'], ['weir', 'redis', 'rate'], ['weir', 'redis', 'cpu'],
-  ['weir', 'redis', 'server']];
+const PAIRS = [
+  ['file', 'memory', 'rate'],
+  ['file', 'memory', 'cpu'],
+  ['weir', 'redis', 'rate'],
+  ['weir', 'redis', 'cpu'],
+  ['weir', 'redis', 'server'],
+];
 
 function report(what, samples) {
   return PAIRS.map(([ours, theirs, figure]) => {
     const [value, baseline] = [ours, theirs].map((name) => median(samples[name].map((sample) => sample[figure])));
     const ratio = median(samples[ours].map((sample, i) => sample[figure] / samples[theirs][i][figure]));
     const name = `clients.express.${what}.${ours}.${figure}_vs_${theirs}`;
-    console.log(`${name.padEnd(52)} ${value.toFixed(0).padStart(10)} ${baseline.toFixed(0).padStart(10)} ${ratio.toFixed(3).padStart(8)}  ${UNITS[figure]}`);
-    return { name, value: Number(value.toFixed(1)), unit: UNITS[figure], baseline: Number(baseline.toFixed(1)), ratio: Number(ratio.toFixed(3)) };
+    console.log(
+      `${name.padEnd(52)} ${value.toFixed(0).padStart(10)} ${baseline.toFixed(0).padStart(10)} ${ratio.toFixed(3).padStart(8)}  ${UNITS[figure]}`,
+    );
+    return {
+      name,
+      value: Number(value.toFixed(1)),
+      unit: UNITS[figure],
+      baseline: Number(baseline.toFixed(1)),
+      ratio: Number(ratio.toFixed(3)),
+    };
   });
 }
 
 try {
   const stores = await makeStores();
-  const middleware = {}, alone = {};
+  const middleware = {},
+    alone = {};
   for (const [name, { store, ...more }] of Object.entries(stores)) {
     middleware[name] = { ...more, decide: decideIn(rateLimit({ ...WINDOW, store, validate: false })) };
     alone[name] = { ...more, decide: (key) => store.increment(key) };

@@ -68,11 +68,7 @@ function withIoredis({ Redis }, { host, port, username, password, tls }) {
     enableReadyCheck: false,
     retryStrategy: reconnectDelay,
   });
-  return withReason(client, {
-    first: client.connect(),
-    send: ioredisSend(client),
-    close: () => client.disconnect(),
-  });
+  return withReason(client, { first: client.connect(), send: ioredisSend(client), close: () => client.disconnect() });
 }
 
 function withNodeRedis({ createClient }, { host, port, username, password, tls }) {

@@ -2,10 +2,15 @@
 // Daemons for the tests. $WEIR is the program, and $WEIR_DIR a directory for their files.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 let started = 0;
+
+const threadStates = (pid) =>
+  readdirSync(`/proc/${pid}/task`).map(
+    (task) => readFileSync(`/proc/${pid}/task/${task}/stat`, 'utf8').split(') ')[1][0],
+  );
 
 export async function startDaemon({ port = 0, policies = { api: 'gcra 1/365d burst 10' }, more = '' } = {}) {
   const config = `${process.env.WEIR_DIR}/daemon-${process.pid}-${started++}.yaml`;
@@ -26,7 +31,11 @@ export async function startDaemon({ port = 0, policies = { api: 'gcra 1/365d bur
   return {
     port: Number(found[1]),
     url: `weir://127.0.0.1:${found[1]}`,
-    pause: () => child.kill('SIGSTOP'),
+    // Stops the process, and waits until all its threads have stopped: until then one may still reply.
+    async pause() {
+      child.kill('SIGSTOP');
+      await until(() => threadStates(child.pid).every((state) => state === 'T'), 'the daemon stops');
+    },
     resume: () => child.kill('SIGCONT'),
     async kill() {
       child.kill('SIGKILL');

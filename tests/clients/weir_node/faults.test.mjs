@@ -86,7 +86,7 @@ test('a daemon that hangs: requests time out, are charged at most once, and late
   const daemon = await daemonOf();
   const limiter = limiterOf(daemon.url, { timeout: 200 });
   await decides(limiter);
-  daemon.pause();
+  await daemon.pause();
   const begin = Date.now();
   const answers = await Promise.all(Array.from({ length: 5 }, () => limiter.check('a')));
   assert.ok(Date.now() - begin < 20000);
@@ -101,7 +101,7 @@ test('a daemon that hangs for long: requests fail at once', async () => {
   const daemon = await daemonOf();
   const limiter = limiterOf(daemon.url, { timeout: 200 });
   await decides(limiter);
-  daemon.pause();
+  await daemon.pause();
   await Promise.all(Array.from({ length: 16 }, () => limiter.check('a')));
   assert.equal((await limiter.check('a')).error.message, 'the daemon has not replied to 16 requests');
   daemon.resume();
@@ -112,7 +112,7 @@ test('a killed daemon: nothing is sent again to the next one', async () => {
   const daemon = await daemonOf();
   const limiter = limiterOf(daemon.url, { timeout: 5000 });
   await decides(limiter);
-  daemon.pause();
+  await daemon.pause();
   const lost = Array.from({ length: 5 }, () => limiter.check('a'));
   await new Promise(setImmediate);
   await daemon.kill();
@@ -204,6 +204,7 @@ test('a client of the application', async () => {
 test('RESP3', { skip: process.env.CLIENT === 'ioredis' }, async () => {
   const daemon = await daemonOf();
   const client = createClient({ url: daemon.url.replace('weir', 'redis'), disableOfflineQueue: true, RESP: 3 });
+  client.on('error', () => {});
   await client.connect();
   ends.push(() => client.destroy());
   const limiter = limiterOf(daemon.url, { client, timeout: 5000, onError: 'throw' });
