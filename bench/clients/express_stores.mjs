@@ -5,10 +5,12 @@
 // The figures are decisions a second, and the CPU time of a decision: of this process with all its threads, and of the
 // server. They and their ratios are medians of short rounds in which the stores alternate. Every decision is allowed.
 //
-//     node express_stores.mjs WEIR [--json FILE]       in a directory with the packages; `make bench-clients` has one
+//     node express_stores.mjs WEIR [--json FILE]       adds rows to FILE, or creates it
+//
+// It runs in a directory with the packages, which `make bench-clients` makes.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { createInterface } from 'node:readline';
@@ -141,10 +143,9 @@ function report(what, samples) {
   return PAIRS.map(([ours, theirs, figure]) => {
     const [value, baseline] = [ours, theirs].map((name) => median(samples[name].map((sample) => sample[figure])));
     const ratio = median(samples[ours].map((sample, i) => sample[figure] / samples[theirs][i][figure]));
-    const name = `clients.express.${what}.${ours}.${figure}_vs_${theirs}`;
-    console.log(
-      `${name.padEnd(52)} ${value.toFixed(0).padStart(10)} ${baseline.toFixed(0).padStart(10)} ${ratio.toFixed(3).padStart(8)}  ${UNITS[figure]}`,
-    );
+    const name = `clients/node/${what}/${ours}/${figure}`;
+    const figures = [value.toFixed(0).padStart(10), baseline.toFixed(0).padStart(10), ratio.toFixed(3).padStart(8)];
+    console.log(`${name.padEnd(40)} ${figures.join(' ')}  ${UNITS[figure]}, compared with ${theirs}`);
     return {
       name,
       value: Number(value.toFixed(1)),
@@ -164,7 +165,8 @@ try {
     alone[name] = { ...more, decide: (key) => store.increment(key) };
   }
   const rows = [...report('middleware', await rounds(middleware)), ...report('store', await rounds(alone))];
-  if (json) writeFileSync(json, `${JSON.stringify(rows, null, 1)}\n`);
+  const before = json && existsSync(json) ? JSON.parse(readFileSync(json, 'utf8')) : [];
+  if (json) writeFileSync(json, `${JSON.stringify([...before, ...rows], null, 1)}\n`);
 } finally {
   for (const server of servers) server.kill();
   rmSync(directory, { recursive: true });

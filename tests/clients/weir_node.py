@@ -6,9 +6,11 @@ import contextlib
 import hashlib
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 from kit import install
 from kit.process import ROOT, Failed, Process, expect, say, until
@@ -265,3 +267,7 @@ def tests(get):
 
         test.__name__ = one.__name__
         yield test
+
+
+if __name__ == "__main__":  # prints the directory of the libraries, for bench/run
+    print(installed(pathlib.Path(sys.argv[1]).resolve())[0])
