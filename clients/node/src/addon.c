@@ -255,7 +255,7 @@ static bool set_up(napi_env env, limiter *l, const char *text, size_t len,
     weir_policy_error wrong = {0};
     weir_store_error error = {""};
     char message[sizeof wrong.text + 32];
-    weir_status st = weir_policy_parse(&l->policy, text, len, &stores_zones, &wrong);
+    weir_status st = weir_policy_parse(&l->policy, text, len, stores_zones(), &wrong);
     if (st != WEIR_OK) {
         snprintf(message, sizeof message, "policy: column %u: %s", wrong.column, wrong.text);
         throw_error(env, WEIR_E_SYNTAX, message);

@@ -16,73 +16,19 @@ struct shared_store {
     store_settings settings; /* `file` is owned */
 };
 
-/* Protects `stores` and opens, closes and watches them one at a time. Opening a store looks up the
- * zones of its policies, so zones have a mutex of their own. */
+/* Protects `stores` and `zones`, and opens, closes and watches stores one at a time. */
 static pthread_mutex_t stores_mutex = PTHREAD_MUTEX_INITIALIZER;
 static shared_store *stores;
+static weir_zones zones; /* set by the first call of stores_zones() */
 
-/* ---- time zones ------------------------------------------------------------------------------ */
-
-#define ZONE_BYTES_MAX (1 << 20)
-
-typedef struct known_zone {
-    struct known_zone *next;
-    weir_zone zone;
-    uint8_t *bytes;
-} known_zone;
-
-static pthread_mutex_t zones_mutex = PTHREAD_MUTEX_INITIALIZER;
-static known_zone *zones;
-
-/* Returns the contents of a zone's file, or NULL. */
-static uint8_t *read_zone(const char *name, size_t *ret_len)
+const weir_zones *stores_zones(void)
 {
-    char path[32 + WEIR_ZONE_NAME_MAX];
-    snprintf(path, sizeof path, "/usr/share/zoneinfo/%s", name);
-    FILE *file = fopen(path, "rbe");
-    uint8_t *bytes = file ? malloc(ZONE_BYTES_MAX) : NULL;
-    *ret_len = bytes ? fread(bytes, 1, ZONE_BYTES_MAX, file) : 0;
-    if (file)
-        fclose(file);
-    return bytes;
+    pthread_mutex_lock(&stores_mutex);
+    if (!zones.find)
+        zones = weir_client_zones();
+    pthread_mutex_unlock(&stores_mutex);
+    return &zones;
 }
-
-static known_zone *load_zone(const char *name, size_t len)
-{
-    char terminated[WEIR_ZONE_NAME_MAX + 1] = "";
-    memcpy(terminated, name, len);
-    size_t bytes_len;
-    uint8_t *bytes = read_zone(terminated, &bytes_len);
-    known_zone *z = bytes ? calloc(1, sizeof *z) : NULL;
-    if (!z || weir_zone_read(&z->zone, name, len, bytes, bytes_len) != WEIR_OK) {
-        free(z);
-        free(bytes);
-        return NULL;
-    }
-    z->bytes = bytes;
-    z->next = zones;
-    zones = z;
-    return z;
-}
-
-static const weir_zone *find_zone(void *ctx, const char *name, size_t len)
-{
-    (void)ctx;
-    if (!weir_zone_name_ok(name, len))
-        return NULL;
-    pthread_mutex_lock(&zones_mutex);
-    known_zone *z = zones;
-    while (z && (strlen(z->zone.name) != len || memcmp(z->zone.name, name, len) != 0))
-        z = z->next;
-    if (!z)
-        z = load_zone(name, len);
-    pthread_mutex_unlock(&zones_mutex);
-    return z ? &z->zone : NULL;
-}
-
-const weir_zones stores_zones = {.find = find_zone};
-
-/* ---- stores ---------------------------------------------------------------------------------- */
 
 static shared_store *find_store(const char *file)
 {
@@ -110,7 +56,7 @@ static weir_status create(shared_store **ret, const store_settings *settings,
                                         .when_full = settings->refuse ? WEIR_REFUSE : WEIR_EVICT,
                                         .shared = true,
                                         .keep_size = settings->memory_bytes == 0,
-                                        .zones = &stores_zones,
+                                        .zones = &zones,
                                         .ret_error = ret_error};
     if (s && file)
         st = weir_store_open(&s->store, &options);

@@ -32,8 +32,8 @@ weir_store *stores_get(const shared_store *s);
 /* Returns where the file is now; see weir_store_watch(). Threads: any. */
 weir_file stores_watch(shared_store *s);
 
-/* Looks up a time zone in the system's database, for weir_policy_parse(). A zone stays in memory
- * until the process ends, because the states of a file may name it. Threads: any. */
-extern const weir_zones stores_zones;
+/* Returns the time zones of the system, for weir_policy_parse(). Call it before stores_open().
+ * Threads: any. Valid until the process ends. */
+const weir_zones *stores_zones(void);
 
 #endif
