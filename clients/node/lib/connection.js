@@ -7,7 +7,7 @@ const { OptionError, UnavailableError, mistake } = require('./errors.js');
 
 const LATE_MAX = 16; // requests that wait for a reply after their timeout
 const RECONNECT_MS = { first: 50, longest: 1000 };
-const CONNECT_MS = 1000;
+const CONNECT_MS = 1000; // for a connection, at least: it is made while requests fail
 
 const reconnectDelay = (tries) => Math.min(RECONNECT_MS.first * 2 ** Math.min(tries, 10), RECONNECT_MS.longest);
 
@@ -53,7 +53,7 @@ function ioredisSend(client) {
 }
 
 // What this file needs of a client: `first` settles when the first attempt to connect has ended.
-function withIoredis({ Redis }, { host, port, username, password, tls }) {
+function withIoredis({ Redis }, { host, port, username, password, tls, connectMs }) {
   const client = new Redis({
     host,
     port,
@@ -61,7 +61,7 @@ function withIoredis({ Redis }, { host, port, username, password, tls }) {
     password,
     tls,
     lazyConnect: true,
-    connectTimeout: CONNECT_MS,
+    connectTimeout: connectMs,
     maxRetriesPerRequest: 0,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
@@ -71,7 +71,7 @@ function withIoredis({ Redis }, { host, port, username, password, tls }) {
   return withReason(client, { first: client.connect(), send: ioredisSend(client), close: () => client.disconnect() });
 }
 
-function withNodeRedis({ createClient }, { host, port, username, password, tls }) {
+function withNodeRedis({ createClient }, { host, port, username, password, tls, connectMs }) {
   const client = createClient({
     username,
     password,
@@ -80,7 +80,7 @@ function withNodeRedis({ createClient }, { host, port, username, password, tls }
       host,
       port,
       ...(tls && { tls: true, ...tls }),
-      connectTimeout: CONNECT_MS,
+      connectTimeout: connectMs,
       reconnectStrategy: reconnectDelay,
     },
   });
@@ -209,6 +209,7 @@ function connect(url, tls, timeout) {
     username: decodeURIComponent(url.username) || undefined,
     password: decodeURIComponent(url.password) || undefined,
     tls: url.protocol === 'weirs:' ? (tls ?? {}) : undefined,
+    connectMs: Math.max(CONNECT_MS, timeout),
   };
   const name = `${url.href} ${timeout}`;
   const same = connections.get(name);
