@@ -14,6 +14,7 @@
 #include "cmd/kit/input.h"
 #include "cmd/kit/options.h"
 #include "cmd/kit/terminal.h"
+#include "port/assert.h"
 #include "port/text.h"
 
 #include <weir/weir.h>
@@ -206,6 +207,7 @@ static int set_arguments(invocation *a, int argc, char **argv)
     const char *const *names = a->command->names[0] ? a->command->names : usual;
     const char *name = a->command->name;
     int n = a->command->arguments - a->all;
+    WEIR_ASSERT(n <= 2);
     if (argc == 0 && (a->command->options & HAS_TOP)) { /* the screen */
         a->policy = a->key = "";
         a->live = true;
