@@ -310,3 +310,28 @@ def test_django_with_bad_settings(django, more, text):
         weir.django.Limit(view)
     with override_settings(WEIR={"policy": "x"}), pytest.raises(ImproperlyConfigured, match="expected the member 'url'"):
         weir.django.Limit(view)
+
+
+# ---- slowapi
+
+
+def test_slowapi(url):
+    import slowapi
+    import slowapi.errors
+    import starlette.testclient
+    from fastapi import FastAPI, Request
+
+    import weir.limits
+
+    app = FastAPI()
+    app.state.limiter = limiter = slowapi.Limiter(lambda request: "all", storage_uri=url)
+    app.add_exception_handler(slowapi.errors.RateLimitExceeded, slowapi._rate_limit_exceeded_handler)
+
+    @app.get("/")
+    @limiter.limit("2/hour")
+    async def hello(request: Request):
+        return "hello"
+
+    client = starlette.testclient.TestClient(app)
+    assert [client.get("/").status_code for _ in range(3)] == [200, 200, 429]
+    assert type(limiter._storage) is weir.limits.WeirStorage
