@@ -112,13 +112,10 @@ static int64_t now(void *ctx)
 }
 
 /* Starts the thread when the metrics of the daemon are there. */
-static weir_status adopt(void *self, const weir_config *c)
+static weir_status start(void *self)
 {
     part *p = self;
     const weir_worker_options options = {.ctx = p, .begin = begin, .end = end, .now = now};
-    (void)c;
-    if (p->worker)
-        return WEIR_OK;
     weir_status st = weir_worker_open(&p->worker, &options);
     return st == WEIR_OK && !p->exporter ? WEIR_E_NOMEM : st;
 }
@@ -247,7 +244,7 @@ const feature telemetry_feature = {.is_wanted = is_wanted,
                                    .close = close_part,
                                    .open_loop = open_loop,
                                    .close_loop = close_loop,
+                                   .start = start,
                                    .ended = ended,
                                    .stop = stop,
-                                   .adopt = adopt,
                                    .put_metrics = put_metrics};

@@ -80,9 +80,7 @@ static weir_status live(void)
     for (int i = 0; i < 2 && st == WEIR_OK; i++)
         st = begin_loop(self, &loops[i]);
     if (st == WEIR_OK)
-        st = f->adopt(self, config);
-    if (st == WEIR_OK)
-        st = f->adopt(self, config); /* a reload */
+        st = f->start(self);
     for (int i = 0; i < 2 && st == WEIR_OK && loops[i].tracer; i++) {
         const weir_trace_span span = {.name = "S/M", .reason = "limit"};
         loops[i].tracer->end(loops[i].tracer->ctx, &span);

@@ -513,11 +513,12 @@ static void check_tables(void **unused)
 {
     (void)unused;
 #define INFO(len, uptime)                                                                          \
-    "$" len "\r\n# Server\r\nweir_version:1.2.3\r\nuptime_in_seconds:" uptime "\r\n\r\n"
+    "$" len "\r\n# Server\r\nweir_version:1.2.3\r\nuptime_in_seconds:" uptime                      \
+    "\r\nmaxclients:9\r\n\r\n"
     setenv("COLUMNS", "60", 1);
-    SERVER(HELLO, INFO("51", "7"), "*0\r\n", INFO("51", "8"));
+    SERVER(HELLO, INFO("65", "7"), "*0\r\n", INFO("65", "8"));
     expect(0,
-           "weir 1.2.3  127.0.0.1:6380  up 8s  connections 0 of 0\n"
+           "weir 1.2.3  127.0.0.1:6380  up 8s  connections 0 of 9\n"
            "decisions 0/s  denied 0/s\n"
            "keys 0  memory 0 B of 0 B  evicted 0  refused 0\n"
            " POLICY                                      REQ/s DENIED/s*\n"

@@ -484,7 +484,12 @@ static weir_status open_loops(daemon *d)
             return st;
         protocols_open_loop(l);
     }
-    return WEIR_OK;
+    weir_status st = WEIR_OK;
+    for (size_t i = 0; feature_at(i) && st == WEIR_OK; i++) {
+        if (d->part[i] && feature_at(i)->start)
+            st = feature_at(i)->start(d->part[i]);
+    }
+    return st;
 }
 
 static void begin(void *context, port_dialer *dialer)
