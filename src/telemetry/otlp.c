@@ -222,7 +222,7 @@ static void put_number(converter *c, weir_slice rest)
 /* A bucket of a histogram: counts are cumulative for Prometheus, and not for OpenTelemetry. */
 static void add_bucket(converter *c, weir_slice rest)
 {
-    uint64_t count;
+    uint64_t count = 0;
     take_until(&rest, '"');
     weir_slice bound = take_until(&rest, '"');
     take_until(&rest, ' ');

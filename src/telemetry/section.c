@@ -78,8 +78,8 @@ static void read_headers(config_reader *r, const config_place *place, const conf
         return;
     const char *path = config_resolve_path(r, place->node->text);
     const char *why = path ? input_read(path, HEADERS_MAX, &bytes, &len) : "out of memory";
-    if (why) {
-        config_error(r->errors, place, "cannot read %.200s: %s", path ? path : "", why);
+    if (why || !bytes) {
+        config_error(r->errors, place, "cannot read %.200s: %s", path ? path : "", why ? why : "");
         return;
     }
     weir_buffer_init(&lines, 2 * HEADERS_MAX);

@@ -122,7 +122,7 @@ static weir_trace_span *begin_span(weir_http_session *s, const weir_http_request
 static void end_span(const weir_tracer *tracer, const weir_http_request *r,
                      const weir_http_route *route, const weir_http_response *a)
 {
-    if (!a->span || !a->span->reason)
+    if (!tracer || !route->endpoint || !a->span || !a->span->reason)
         return;
     a->span->method = r->method_name.at;
     a->span->name = route->endpoint->path;
