@@ -4,6 +4,7 @@
 
 #include "cmd/kit/input.h"
 #include "net/tls/client.h"
+#include "port/assert.h"
 #include "port/buffer.h"
 #include "telemetry/guest.h"
 #include "telemetry/otlp.h"
@@ -78,10 +79,11 @@ static void read_headers(config_reader *r, const config_place *place, const conf
         return;
     const char *path = config_resolve_path(r, place->node->text);
     const char *why = path ? input_read(path, HEADERS_MAX, &bytes, &len) : "out of memory";
-    if (why || !bytes) {
-        config_error(r->errors, place, "cannot read %.200s: %s", path ? path : "", why ? why : "");
+    if (why) {
+        config_error(r->errors, place, "cannot read %.200s: %s", path ? path : "", why);
         return;
     }
+    WEIR_ASSERT(bytes);
     weir_buffer_init(&lines, 2 * HEADERS_MAX);
     for (char *rest = bytes, *line; (line = strsep(&rest, "\n")) != NULL;) {
         number++;

@@ -79,7 +79,8 @@ weir_status stores_open(shared_store **ret, const store_settings *settings,
     shared_store *s = find_store(settings->file);
     if (s && !fits(s, settings)) {
         snprintf(ret_error->text, sizeof ret_error->text,
-                 "%.120s: this process has it open with another memory, sync or whenFull",
+                 "%.120s: this process has opened the file with other options: memory, sync or "
+                 "whenFull",
                  settings->file);
         st = WEIR_E_RANGE;
     } else if (!s && (st = create(&s, settings, ret_error)) == WEIR_OK) {

@@ -122,8 +122,9 @@ static weir_trace_span *begin_span(weir_http_session *s, const weir_http_request
 static void end_span(const weir_tracer *tracer, const weir_http_request *r,
                      const weir_http_route *route, const weir_http_response *a)
 {
-    if (!tracer || !route->endpoint || !a->span || !a->span->reason)
+    if (!a->span || !a->span->reason)
         return;
+    WEIR_ASSERT(tracer && route->endpoint); /* only they begin a span, and decide */
     a->span->method = r->method_name.at;
     a->span->name = route->endpoint->path;
     a->span->status = a->status;

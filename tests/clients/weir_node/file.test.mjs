@@ -117,7 +117,7 @@ test('files that cannot be used', () => {
 test('one process opens a file with one set of options', () => {
   const first = new Limiter('gcra 1/h', small('options'));
   for (const more of [{ memory: 16 << 20 }, { sync: '1s' }, { whenFull: 'refuse' }]) {
-    fails(small('options', more), /this process has it open with another memory, sync or whenFull/);
+    fails(small('options', more), /this process has opened the file with other options: memory, sync or whenFull/);
   }
   first.close();
   new Limiter('gcra 1/h', small('options', { sync: '1s', whenFull: 'refuse' })).close();
