@@ -109,7 +109,9 @@ static int receive(int fd, message *ret, int *ret_fds, size_t *ret_len)
                             .msg_iovlen = 1,
                             .msg_control = c.bytes,
                             .msg_controllen = sizeof c.bytes};
-    ssize_t got = recvmsg(fd, &packet, MSG_CMSG_CLOEXEC);
+    ssize_t got;
+    while ((got = recvmsg(fd, &packet, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+        continue; /* with SO_RCVTIMEO, a signal interrupts it in any case */
     *ret_len = 0;
     if (got < 0)
         return errno == ECONNRESET ? 0 : -1;
@@ -564,6 +566,14 @@ static const char *keep(net_take_over *t, net_passed *passed, const message *m, 
     return wrong;
 }
 
+/* Why receive() has returned 0 or -1. */
+static const char *why_no_message(int got)
+{
+    if (got == 0)
+        return "it has ended, or has another version";
+    return errno == EAGAIN ? "it has sent nothing for 60 s" : strerror(errno);
+}
+
 weir_status net_take_over_begin(net_take_over *ret, net_passed *passed, const char *path,
                                 char *ret_error, size_t size)
 {
@@ -593,7 +603,7 @@ weir_status net_take_over_begin(net_take_over *ret, net_passed *passed, const ch
             continue;
         }
         close_all(fds, n);
-        wrong = got > 0 ? m.text : "it has ended, or has another version";
+        wrong = got > 0 ? m.text : why_no_message(got);
     }
     if (wrong)
         return fail(&t, ret_error, size, wrong);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 
 /* ---- the old process ------------------------------------------------------------------------- */
 
@@ -223,6 +224,37 @@ static void out_of_descriptors(void **unused)
     stop(&f);
 }
 
+static void ignore(int signal)
+{
+    (void)signal;
+}
+
+/* Signals do not end the wait for the old process. */
+static void interrupted(void **unused)
+{
+    (void)unused;
+    static net_passed p;
+    fixture f;
+    net_take_over t;
+    const struct sigaction act = {.sa_handler = ignore, .sa_flags = SA_RESTART};
+    struct sigaction before;
+    prepare_old(&f);
+    start(&f);
+    port_store_relaxed(&shortages, 1);
+    assert_int_equal(sigaction(SIGALRM, &act, &before), 0);
+    setitimer(ITIMER_REAL, &(struct itimerval){{0, 1000}, {0, 1000}}, NULL);
+    begin(&t, &p);
+    setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    assert_int_equal(port_load_relaxed(&shortages), 0);
+    expect_text(&f, "hand-over: process ");
+    close(t.memory);
+    close(t.fd);
+    net_passed_close(&p, false);
+    expect_text(&f, "hand-over-failed: ");
+    stop(&f);
+}
+
 /* What SIGUSR2 starts. */
 static void programs(void **unused)
 {
@@ -364,9 +396,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sockets_are_passed), cmocka_unit_test(failures),
-        cmocka_unit_test(out_of_descriptors), cmocka_unit_test(programs),
-        cmocka_unit_test(no_program),         cmocka_unit_test(messages),
-        cmocka_unit_test(given_up),           cmocka_unit_test(without_an_old_process),
+        cmocka_unit_test(out_of_descriptors), cmocka_unit_test(interrupted),
+        cmocka_unit_test(programs),           cmocka_unit_test(no_program),
+        cmocka_unit_test(messages),           cmocka_unit_test(given_up),
+        cmocka_unit_test(without_an_old_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -484,6 +484,11 @@ static weir_status open_loops(daemon *d)
             return st;
         protocols_open_loop(l);
     }
+    return WEIR_OK;
+}
+
+static weir_status start_features(daemon *d)
+{
     weir_status st = WEIR_OK;
     for (size_t i = 0; feature_at(i) && st == WEIR_OK; i++) {
         if (d->part[i] && feature_at(i)->start)
@@ -658,7 +663,9 @@ static weir_status daemon_open(daemon *d, char *ret_error, size_t size)
         st = open_loops(d);
     if (st == WEIR_OK)
         st = open_server(d, ret_error, size);
-    return st == WEIR_OK ? watch_files(d, c) : st;
+    if (st == WEIR_OK)
+        st = watch_files(d, c);
+    return st == WEIR_OK ? start_features(d) : st;
 }
 
 int daemon_run(const daemon_options *options)

@@ -37,7 +37,7 @@ typedef struct feature {
      * loop whose open_loop() failed. */
     weir_status (*open_loop)(void *self, protocol_loop *l);
     void (*close_loop)(void *self, protocol_loop *l);
-    weir_status (*start)(void *self); /* the loops are open; WEIR_E_NOMEM ends the daemon */
+    weir_status (*start)(void *self); /* all is open; WEIR_E_NOMEM ends the daemon */
     /* On the thread of the loop, when it begins and ends. */
     void (*begin)(void *self, protocol_loop *l, port_dialer *dialer);
     void (*end)(void *self, protocol_loop *l);

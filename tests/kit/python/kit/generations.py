@@ -81,7 +81,12 @@ class Generations(Serving):
         super().kill()
 
     def descriptors(self):
-        return sorted(os.readlink(fd).split(":")[0] for fd in pathlib.Path(f"/proc/{self.pid}/fd").iterdir())
+        """What the open descriptors of the process are; one that it closes meanwhile is left out."""
+        found = []
+        for fd in pathlib.Path(f"/proc/{self.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                found.append(os.readlink(fd).split(":")[0])
+        return sorted(found)
 
     def shared_memory(self):
         """The resident bytes of memory that processes share."""
