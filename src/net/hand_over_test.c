@@ -395,10 +395,14 @@ static void without_an_old_process(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sockets_are_passed), cmocka_unit_test(failures),
-        cmocka_unit_test(out_of_descriptors), cmocka_unit_test(interrupted),
-        cmocka_unit_test(programs),           cmocka_unit_test(no_program),
-        cmocka_unit_test(messages),           cmocka_unit_test(given_up),
+        cmocka_unit_test(sockets_are_passed),
+        cmocka_unit_test(failures),
+        cmocka_unit_test(out_of_descriptors),
+        cmocka_unit_test(interrupted),
+        cmocka_unit_test(programs),
+        cmocka_unit_test(no_program),
+        cmocka_unit_test(messages),
+        cmocka_unit_test(given_up),
         cmocka_unit_test(without_an_old_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
