@@ -4,12 +4,11 @@
 const { borrow, connect } = require('./connection.js');
 const errors = require('./errors.js');
 
-const TIMEOUT_MS_MAX = 2147483647;
 const DECISION = { check: 'WEIR.TAKE', peek: 'WEIR.PEEK' };
 // The beginning of the daemon's error replies; docs/resp.md has all.
 const REPLIES = [
   [/^OOM /, errors.FullError],
-  [/^BUSY /, errors.UnavailableError],
+  [/^(BUSY|ERR max number of clients) /, errors.UnavailableError],
   [/^(NOAUTH|WRONGPASS|NOPERM) /, errors.AccessError],
   [/^ERR (no policy |policy: )/, errors.PolicyError],
   [/^ERR no open reservation /, errors.ReservationError],
@@ -25,14 +24,18 @@ function translate(error) {
 }
 
 function decisionOf(reply) {
-  const [allowed, limit, remaining, retryAfterMs, resetAfterMs, delayMs] = reply.slice(0, 6).map(Number);
+  const numbers = Array.isArray(reply) ? reply.slice(0, 6).map(Number) : [];
+  if (numbers.length < 6 || !numbers.every(Number.isSafeInteger)) {
+    throw new errors.UnavailableError(`expected a decision of weir, found ${JSON.stringify(reply)}`);
+  }
+  const [allowed, limit, remaining, retryAfterMs, resetAfterMs, delayMs] = numbers;
   return { allowed: allowed === 1, limit, remaining, retryAfterMs, resetAfterMs, delayMs, reason: 'limit' };
 }
 
 // A map is a Map, an object, or an array of names and values, as the client library and the protocol have it.
 function entriesOf(reply) {
   if (reply instanceof Map) return reply;
-  if (!Array.isArray(reply)) return new Map(Object.entries(reply));
+  if (!Array.isArray(reply)) return new Map(Object.entries(Object(reply)));
   return new Map(reply.flatMap((name, i) => (i % 2 === 0 ? [[String(name), reply[i + 1]]] : [])));
 }
 
@@ -57,15 +60,16 @@ class DaemonEngine {
     if (url.search || url.hash || !/^\/?$/.test(url.pathname)) {
       throw new errors.OptionError(`url: expected ${url.protocol}//HOST:PORT, found ${url}`);
     }
-    errors.integer('timeout', timeout, 1, TIMEOUT_MS_MAX);
+    errors.integer('timeout', timeout, 1, errors.TIMER_MS_MAX);
     if (tls !== undefined && url.protocol !== 'weirs:') errors.mistake('tls', 'weirs:// with it', url.protocol + '//');
     this.#policy = policy;
     this.#connection = client ? borrow(client, timeout) : connect(url, tls, timeout);
   }
 
   async #send(words) {
+    const connection = errors.opened(this.#connection);
     try {
-      return await this.#connection.send(words);
+      return await connection.send(words);
     } catch (error) {
       throw translate(error);
     }
@@ -119,7 +123,8 @@ class DaemonEngine {
   }
 
   close() {
-    this.#connection.close();
+    this.#connection?.close();
+    this.#connection = undefined;
   }
 }
 

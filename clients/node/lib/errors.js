@@ -47,6 +47,8 @@ class DeniedError extends subclass('DeniedError', 'WEIR_DENIED') {
 
 const describe = (value) => (typeof value === 'string' ? `'${value}'` : String(value));
 
+const TIMER_MS_MAX = 2147483647; // a longer timer of Node ends at once
+
 // Throws an OptionError that names an option, what was expected and what was found.
 function mistake(name, expected, found) {
   throw new OptionError(`${name}: expected ${expected}, found ${describe(found)}`);
@@ -59,8 +61,12 @@ function integer(name, value, from, to) {
   return value;
 }
 
+// Returns what a limiter works with, which close() sets to undefined.
+const opened = (value) => value ?? mistake('limiter', 'an open one', 'a closed one');
+
 // Fails if an object has another member than those.
 function onlyKnown(object, known, where) {
+  if (typeof object !== 'object' || object === null) mistake(where, 'an object of options', object);
   for (const name of Object.keys(object)) {
     if (!known.includes(name) && object[name] !== undefined) {
       throw new OptionError(`${where} has no option '${name}', expected one of ${known.join(', ')}`);
@@ -79,7 +85,9 @@ module.exports = {
   UnavailableError,
   FullError,
   DeniedError,
+  TIMER_MS_MAX,
   mistake,
   integer,
   onlyKnown,
+  opened,
 };

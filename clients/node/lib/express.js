@@ -12,12 +12,13 @@ function refundLater(
   asked,
 ) {
   if (!skipFailedRequests && !skipSuccessfulRequests) return;
-  response.once('close', async () => {
+  async function refund() {
     const successful = response.writableFinished && (await requestWasSuccessful(request, response));
     if (successful ? skipSuccessfulRequests : skipFailedRequests) {
       await guard.limiter.refund(asked.key, asked.cost).catch(() => {}); // it is in limiter.failures
     }
-  });
+  }
+  response.once('close', () => refund().catch((error) => process.emitWarning(String(error?.stack ?? error))));
 }
 
 async function deny(guard, request, response, next, decision) {

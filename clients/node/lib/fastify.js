@@ -5,13 +5,14 @@ const { Guard, later, valueOf } = require('./guard.js');
 
 async function deny(guard, request, reply, decision) {
   reply.code(guard.statusOf(decision));
-  if (guard.handler) return guard.handler(request, reply, decision);
-  return reply.send(await valueOf(guard.message, request, reply));
+  if (guard.handler) await guard.handler(request, reply, decision);
+  else reply.send(await valueOf(guard.message, request, reply));
+  return reply; // until it was sent, the route must not run
 }
 
 async function fastifyRateLimit(fastify, options) {
   const guard = new Guard(options, (request) => request.ip);
-  fastify.decorateRequest(guard.requestPropertyName, null);
+  if (!fastify.hasRequestDecorator(guard.requestPropertyName)) fastify.decorateRequest(guard.requestPropertyName, null);
   fastify.addHook('onRequest', async (request, reply) => {
     const asked = await guard.ask(request, reply);
     if (!asked) return undefined;

@@ -15,12 +15,15 @@ const OPERATIONS = { check: 0, peek: 1, refund: 2, charge: 3, reset: 4, resetAll
 const [ALLOWED, LIMIT, REMAINING, RETRY_AFTER_MS, RESET_AFTER_MS, DELAY_MS, OVER, NEXT_MS, ID_HIGH, ID_LOW] =
   Array(10).keys();
 const PLACES = [null, 'was removed', 'was moved', 'was replaced by another file', 'was truncated'];
+const KEY_MAX = 65536;
 const WATCH_MS = 1000;
 const TTL_MS_MAX = 1_152_921_504_606; // WEIR_SPAN_NS_MAX
 
 // An absolute path without symbolic links, so that each file has one name in this process.
 function pathOf(url) {
-  if (url.search || url.hash || url.host) throw new errors.OptionError(`url: expected weir+file:///PATH, found ${url}`);
+  const { pathname } = url;
+  if (url.search || url.hash || url.host || !pathname.startsWith('/') || pathname.includes('%00'))
+    throw new errors.OptionError(`url: expected weir+file:///PATH, found ${url}`);
   const file = fileURLToPath(`file://${url.pathname}`);
   try {
     return realpathSync(file);
@@ -32,6 +35,8 @@ function pathOf(url) {
     }
   }
 }
+
+const NOW_NS_MAX = 7n << 60n; // WEIR_NOW_NS_MAX
 
 const hex = (n) => n.toString(16).padStart(8, '0');
 
@@ -64,7 +69,8 @@ class FileEngine {
       this.#limiter = this.#addon.open(policy, file, memory, synced, refuse);
     } catch (error) {
       const Kind = error.status === STATUS.SYNTAX ? errors.PolicyError : errors.FileError;
-      throw new Kind(error.message, { cause: error });
+      const message = error.message.replace(/--reset-state replaces .*/, 'delete it to begin with an empty one');
+      throw new Kind(message, { cause: error });
     }
     this.#timer = setInterval(() => this.#watch(file, onFailure), WATCH_MS);
     this.#timer.unref();
@@ -78,13 +84,13 @@ class FileEngine {
     onFailure(new errors.FileError(`${file} ${place}: new processes will not share its limits`));
   }
 
-  #fail(status) {
+  #fail(status, key = '') {
     switch (status) {
-      case STATUS.RANGE:
-        throw new errors.OptionError(
-          'expected a key of 1 to 65536 bytes and, if the policy has no concurrent layer, ' +
-            'a ttl; with one, the ttl is at most its lease',
-        );
+      case STATUS.RANGE: {
+        const size = Buffer.byteLength(key);
+        if (size > KEY_MAX) throw new errors.OptionError(`the key has ${size} bytes, expected 1 to ${KEY_MAX}`);
+        throw new errors.OptionError('ttl: expected at most the lease of the policy, or a time if it has none');
+      }
       case STATUS.UNSUPPORTED:
         throw new errors.UnsupportedError('leaky-queue and count-denied policies do not support refunds');
       case STATUS.ABSENT:
@@ -112,19 +118,18 @@ class FileEngine {
     return decision;
   }
 
-  #open() {
-    return this.#limiter ?? errors.mistake('limiter', 'an open one', 'a closed one');
-  }
-
   // The time in ns since 1970 of a test's clock; undefined: the addon reads the store's clock.
   #now() {
-    const now = this.#clock?.();
-    return this.#clock === undefined || typeof now === 'bigint' ? now : errors.mistake('clock', 'a BigInt of ns', now);
+    if (this.#clock === undefined) return undefined;
+    const now = this.#clock();
+    if (typeof now === 'bigint' && now >= 0n && now <= NOW_NS_MAX) return now;
+    return errors.mistake('clock', `a BigInt of ns from 0 to ${NOW_NS_MAX}`, now);
   }
 
   #run(operation, key, cost, more, next) {
-    const status = this.#addon.run(OPERATIONS[operation], this.#open(), ipKey(key), cost, more, this.#now(), next);
-    if (status !== 0) this.#fail(status);
+    const limiter = errors.opened(this.#limiter);
+    const status = this.#addon.run(OPERATIONS[operation], limiter, ipKey(key), cost, more, this.#now(), next);
+    if (status !== 0) this.#fail(status, key);
   }
 
   decide(operation, key, cost, keep, next) {
@@ -164,7 +169,7 @@ class FileEngine {
 
   #settle(id, actual, ttl) {
     const status = this.#addon.settle(
-      this.#open(),
+      errors.opened(this.#limiter),
       parseInt(id.slice(0, 8), 16),
       parseInt(id.slice(8), 16),
       actual,

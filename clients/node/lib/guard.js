@@ -2,7 +2,7 @@
 // What the middleware of all frameworks does with a request.
 'use strict';
 const { ipKey } = require('./address.js');
-const { OptionError, UnavailableError, mistake, onlyKnown } = require('./errors.js');
+const { OptionError, TIMER_MS_MAX, UnavailableError, integer, mistake, onlyKnown } = require('./errors.js');
 const { headersOf } = require('./headers.js');
 const { Limiter } = require('./limiter.js');
 
@@ -18,6 +18,7 @@ const DEFAULTS = {
   passOnStoreError: false,
   requestPropertyName: 'rateLimit',
 };
+const FUNCTIONS = ['skip', 'keyGenerator', 'handler'];
 const OPTIONAL = ['limiter', 'policy', 'identifier', 'keyGenerator', 'handler'];
 
 // The options of the guard, and those of its limiter.
@@ -46,10 +47,14 @@ class Guard {
   constructor(options, addressOf) {
     const [own, rest] = split(options);
     Object.assign(this, own);
+    for (const name of FUNCTIONS.filter((one) => own[one] !== undefined && typeof own[one] !== 'function'))
+      mistake(name, 'a function', own[name]);
+    integer('ipv6Subnet', own.ipv6Subnet, 1, 128);
+    integer('statusCode', own.statusCode, 400, 599);
     this.limiter = limiterOf(own, rest);
     this.fields = headersOf(this.standardHeaders, this.legacyHeaders);
     this.identifier ??= own.policy === undefined || /\s/.test(own.policy) ? 'limit' : own.policy;
-    this.keyGenerator ??= (request) => ipKey(addressOf(request), this.ipv6Subnet);
+    this.keyGenerator ??= (request) => ipKey(addressOf(request) ?? 'unknown', this.ipv6Subnet);
   }
 
   // Decides on a request. Returns { key, cost, decision, headers }, or null for a request that is not limited.
@@ -72,6 +77,10 @@ class Guard {
   }
 }
 
-const later = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+async function later(ms) {
+  for (let left = ms; left > 0; left -= TIMER_MS_MAX) {
+    await new Promise((resolve) => setTimeout(resolve, Math.min(left, TIMER_MS_MAX)));
+  }
+}
 
 module.exports = { Guard, later, valueOf };

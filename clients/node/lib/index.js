@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 'use strict';
 const { ipKey } = require('./address.js');
-const { mistake, integer, onlyKnown, ...errors } = require('./errors.js');
+const { TIMER_MS_MAX, mistake, integer, onlyKnown, opened, ...errors } = require('./errors.js');
 const { rateLimit } = require('./express.js');
 const { ExpressStore } = require('./express_store.js');
 const { fastifyRateLimit } = require('./fastify.js');

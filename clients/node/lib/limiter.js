@@ -24,10 +24,13 @@ function parse(url) {
   let parsed;
   try {
     parsed = new URL(url);
+    for (const part of [parsed.username, parsed.password, parsed.pathname]) decodeURIComponent(part);
   } catch {
     errors.mistake('url', 'weir://HOST:PORT or weir+file:///PATH', url);
   }
-  if (!ENGINES[parsed.protocol]) errors.mistake('url', 'weir://HOST:PORT or weir+file:///PATH', url);
+  if (!ENGINES[parsed.protocol] || parsed.port === '0') {
+    errors.mistake('url', 'weir://HOST:PORT or weir+file:///PATH', url);
+  }
   return parsed;
 }
 
@@ -158,15 +161,21 @@ class Limiter {
   }
 
   // Runs fn while a unit is held, and returns its result. With `ttl`, the unit is renewed as long as fn runs.
-  async concurrent(key, fn, { ttl } = {}) {
+  // A failure of the reservation, which then expires, does not hide the result.
+  async concurrent(key, fn, options = {}) {
+    errors.onlyKnown(options, ['ttl'], 'concurrent()');
+    const { ttl } = options;
+    const ended = async (promise) =>
+      promise.catch((error) => error instanceof errors.UnavailableError || this.#report(error));
     const reservation = await this.reserve(key, 1, ttl);
     if (!reservation.allowed) throw new errors.DeniedError(reservation.decision);
-    const timer = ttl && setInterval(() => reservation.renew(ttl).catch(this.#onFailure), Math.ceil(ttl / 2));
+    const renewMs = Math.min(Math.ceil(ttl / 2), errors.TIMER_MS_MAX);
+    const timer = ttl && setInterval(() => ended(reservation.renew(ttl)), renewMs);
     try {
       return await fn();
     } finally {
       clearInterval(timer);
-      await reservation.cancel();
+      await ended(reservation.cancel());
     }
   }
 

@@ -150,6 +150,51 @@ test('a slow daemon: late replies do not answer other requests', async () => {
   assert.deepEqual([(await limiter.peek('b')).remaining, (await limiter.peek('a')).remaining], [3, 9]);
 });
 
+test('replies that are no decisions', async () => {
+  const daemon = await daemonOf();
+  let reply;
+  const proxy = createServer((from) => {
+    const to = connect(daemon.port, '127.0.0.1');
+    from.pipe(to).on('error', () => {});
+    to.on('data', (data) => from.write(reply ?? data)).on('close', () => from.destroy());
+    from.on('error', () => {}).on('close', () => to.destroy());
+  }).listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  ends.push(() => proxy.close());
+  const limiter = limiterOf(`weir://127.0.0.1:${proxy.address().port}`, { timeout: 5000, onError: 'closed' });
+  await decides(limiter);
+  for (const wrong of ['+OK', ':1', '*1\r\n:1', '*-1', '*6\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n+x', '-ERR max number of clients reached']) {
+    for (const next of [false, true]) {
+      reply = `${wrong}\r\n`;
+      const { error, ...decision } = await limiter.check('a', { next });
+      assert.deepEqual(decision, { allowed: false, ...UNDECIDED }, reply);
+      assert.ok(error instanceof UnavailableError, error);
+    }
+  }
+});
+
+test('closing a limiter leaves the others of its connection', async () => {
+  const daemon = await daemonOf();
+  const [one, other] = [1, 2].map(() => limiterOf(daemon.url, { timeout: 5000 }));
+  assert.equal((await one.check('a')).remaining, 9);
+  one.close();
+  one.close();
+  assert.equal((await other.check('a')).remaining, 8);
+  await assert.rejects(one.check('a'), { message: "limiter: expected an open one, found 'a closed one'" });
+});
+
+test('the result of concurrent() is kept if the daemon is killed', async () => {
+  const daemon = await daemonOf({ policies: { api: 'concurrent 5 lease 60s' } });
+  const limiter = limiterOf(daemon.url, { timeout: 5000, onError: 'throw' });
+  const during = (end) => async () => {
+    await daemon.kill();
+    return end();
+  };
+  await limiter.concurrent('a', () => 1);
+  assert.equal(await limiter.concurrent('a', during(() => 7)), 7);
+  assert.equal(limiter.failures, 1);
+});
+
 test('a full daemon', async () => {
   const daemon = await daemonOf({
     more: 'memory: {size: 1m, when_full: refuse}',
@@ -222,6 +267,11 @@ test('names and their mistakes', async () => {
     code: 'WEIR_POLICY',
     message: "no policy 'nobody'; WEIR.POLICY LIST shows all policies",
   });
+  for (const url of ['weir://h:0', 'weir://:%ZZ@h', 'weir://[::1']) {
+    assert.throws(() => new Limiter('api', { url }), {
+      message: `url: expected weir://HOST:PORT or weir+file:///PATH, found '${url}'`,
+    });
+  }
   assert.throws(() => new Limiter('api', { url: daemon.url, timeout: 0 }), {
     message: 'timeout: expected a whole number from 1 to 2147483647, found 0',
   });

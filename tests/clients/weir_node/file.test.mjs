@@ -62,10 +62,18 @@ test('a clock for tests', () => {
   assert.equal(one.checkSync('a').retryAfterMs, 1);
   now += 1n;
   assert.equal(one.checkSync('a').allowed, true);
+  for (const extreme of [0n, 7n << 60n]) {
+    now = extreme;
+    assert.equal(one.checkSync(`at ${now}`).allowed, true);
+  }
+  for (const beyond of [-1n, (7n << 60n) + 1n, 1n << 64n]) {
+    now = beyond;
+    assert.throws(() => one.checkSync('b'), { name: 'OptionError', message: /^clock: / });
+  }
   const wrong = new Limiter('gcra 1/s', small('clock', { clock: Date.now }));
   assert.throws(() => wrong.checkSync('a'), {
     name: 'OptionError',
-    message: /^clock: expected a BigInt of ns, found \d+$/,
+    message: /^clock: expected a BigInt of ns from 0 to 8070450532247928832, found \d+$/,
   });
   assert.throws(() => new Limiter('gcra 1/s', small('clock', { clock: 5 })), {
     message: 'clock: expected a function, found 5',
@@ -111,6 +119,10 @@ test('files that cannot be used', () => {
   chmodSync(here('rights'), 0o666);
   fails(small('rights'), /writable by other users/);
   fails({ url: `weir+file://${here('none/file')}` }, /ENOENT/);
+  writeFileSync(here('empty'), '', { mode: 0o600 });
+  fails(small('empty'), /: it is empty; delete it to begin with an empty one$/);
+  const urls = [`weir+file://${here('a')}%00b`, `weir+file://${here('a')}%E0%A4%A`, 'weir+file:a', 'weir+file://'];
+  for (const url of urls) assert.throws(() => new Limiter('gcra 1/h', { url }), { name: 'OptionError' }, url);
   fails(small('small', { memory: 1 << 20 }), /./);
 });
 

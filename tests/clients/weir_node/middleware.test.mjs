@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { after, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import fastifyLimit from '@fastify/rate-limit';
 import express from 'express';
 import { rateLimit as expressRateLimit } from 'express-rate-limit';
@@ -207,6 +208,42 @@ test('without a daemon', async () => {
   assert.equal(closed.failures, 1);
 });
 
+test('clients without an address are one key', async () => {
+  const middleware = rateLimit(fresh({ policy: 'gcra 1/h burst 2' }));
+  const served = await new Promise((resolve) => {
+    const request = { ip: undefined, socket: {} };
+    middleware(request, { setHeader() {} }, () => resolve(request.rateLimit.remaining));
+  });
+  assert.deepEqual([served, (await middleware.limiter.peek('unknown')).remaining], [1, 1]);
+});
+
+test('a delay longer than the timers of Node', async (t) => {
+  const middleware = rateLimit(fresh({ policy: 'leaky-queue 1/60d depth 2' }));
+  const request = () => new Promise((next) => middleware({ ip: '192.0.2.1' }, { setHeader() {} }, next));
+  await request();
+  const { setTimeout } = globalThis;
+  const delays = [];
+  t.mock.method(globalThis, 'setTimeout', (done, ms) => {
+    if (ms < HOUR_S * 1000) return setTimeout(done, ms);
+    delays.push(ms);
+    return queueMicrotask(done);
+  });
+  await request();
+  assert.deepEqual(delays.slice(0, 2), [2147483647, 2147483647]);
+  const rest = 60 * 86400000 - 2 * 2147483647;
+  assert.ok(delays.length === 3 && delays[2] > rest - 60000 && delays[2] <= rest, delays);
+});
+
+test('a mistake in requestWasSuccessful is a warning', async () => {
+  const warned = once(process, 'warning');
+  const requestWasSuccessful = () => {
+    throw new RangeError('mine');
+  };
+  const middleware = rateLimit(fresh({ policy: 'gcra 1/h', skipFailedRequests: true, requestWasSuccessful }));
+  assert.equal((await (await application(middleware))()).status, 200);
+  assert.match((await warned)[0].message, /^RangeError: mine/);
+});
+
 test('wrong options of the middleware', () => {
   for (const [options, message] of [
     [
@@ -215,6 +252,17 @@ test('wrong options of the middleware', () => {
     ],
     [{ ...common, policy: 'gcra 1/h', onError: 'open' }, 'onError: expected passOnStoreError in its place'],
     [{ ...common, policy: 'gcra 1/h', windowMs: 5 }, /has no option 'windowMs'/],
+    [{ ...common, policy: 'gcra 1/h', skip: true }, 'skip: expected a function, found true'],
+    [{ ...common, policy: 'gcra 1/h', keyGenerator: 'ip' }, "keyGenerator: expected a function, found 'ip'"],
+    [{ ...common, policy: 'gcra 1/h', handler: 5 }, 'handler: expected a function, found 5'],
+    ...[0, 129].map((bits) => [
+      { ...common, policy: 'gcra 1/h', ipv6Subnet: bits },
+      `ipv6Subnet: expected a whole number from 1 to 128, found ${bits}`,
+    ]),
+    ...[399, 600].map((status) => [
+      { ...common, policy: 'gcra 1/h', statusCode: status },
+      `statusCode: expected a whole number from 400 to 599, found ${status}`,
+    ]),
     [{ limiter: {} }, 'limiter: expected a Limiter, found [object Object]'],
     [{ limiter: new Limiter('gcra 1/h', common), url }, /^a middleware with a limiter has no option 'url'/],
   ]) {
@@ -234,12 +282,17 @@ test('fastify', async () => {
       fastifyRateLimit,
       fresh({
         policy: 'gcra 1/h burst 1',
-        requestPropertyName: 'second',
         standardHeaders: 'draft-7',
         handler: (_request, reply, decision) => reply.send({ left: decision.remaining }),
       }),
     );
     scope.get('/twice', async () => 'ok');
+  });
+  let served = 0;
+  await app.register(async (scope) => {
+    const handler = (_request, reply) => void setImmediate().then(() => reply.send('later'));
+    await scope.register(fastifyRateLimit, fresh({ policy: 'gcra 1/h burst 1', handler }));
+    scope.get('/later', async () => `${served++}`);
   });
   const get = (path = '/', from = '192.0.2.1') => app.inject({ url: path, headers: { 'x-forwarded-for': from } });
   const first = await get();
@@ -253,6 +306,9 @@ test('fastify', async () => {
   assert.equal((await get('/twice', '192.0.2.2')).statusCode, 200);
   const inner = await get('/twice', '192.0.2.2');
   assert.deepEqual([inner.statusCode, inner.json()], [429, { left: 0 }]);
+  await get('/later', '192.0.2.3');
+  const later = await get('/later', '192.0.2.3');
+  assert.deepEqual([later.statusCode, later.body, served], [429, 'later', 1], 'the route does not run');
   await app.close();
 });
 
