@@ -258,6 +258,8 @@ weir_status weir_store_check_keep(weir_store *s, const weir_policy *p, uint64_t 
                                   const void *key, size_t key_len, int64_t now_ns, int64_t cost,
                                   int64_t keep, weir_decision *ret)
 {
+    if (keep == 0)
+        return weir_store_check(s, p, policy_id, key, key_len, now_ns, cost, ret);
     return run_key(s, p, policy_id, key, key_len, now_ns, weir_check_state, cost, keep, ret);
 }
 

@@ -42,10 +42,18 @@ class Counts {
     return { count: limit === undefined ? used : Math.min(used, limit), ms: decision.resetAfterMs };
   }
 
-  // Returns { count, ms }: ms until the count is 0 or, of a denial, until a hit is allowed; -1 if never.
-  async hit(key, windowMs, limit) {
-    const { count, ms } = this.#countOf(await this.limiter(windowMs).check(key), limit);
-    return { count: Math.max(count, 1), ms };
+  #hitOf(decision, limit) {
+    const hit = this.#countOf(decision, limit);
+    hit.count = Math.max(hit.count, 1);
+    return hit;
+  }
+
+  // Returns { count, ms }, or a promise of it with a daemon: ms until the count is 0 or, of a denial, until a hit is
+  // allowed; -1 if never.
+  hit(key, windowMs, limit) {
+    const limiter = this.limiter(windowMs);
+    if (limiter.isSync) return this.#hitOf(limiter.checkSync(key), limit);
+    return limiter.check(key).then((decision) => this.#hitOf(decision, limit));
   }
 
   async read(key, windowMs, limit) {

@@ -4,7 +4,7 @@
 const { Counts } = require('./counts.js');
 const { OptionError } = require('./errors.js');
 
-const timeAfter = (ms) => (ms < 0 ? undefined : new Date(Date.now() + ms));
+const infoOf = ({ count, ms }) => ({ totalHits: count, resetTime: ms < 0 ? undefined : new Date(Date.now() + ms) });
 
 class ExpressStore {
   #counts;
@@ -29,13 +29,13 @@ class ExpressStore {
   }
 
   async increment(key) {
-    const { count, ms } = await this.#counts.hit(key, this.#windowMs, this.#limit);
-    return { totalHits: count, resetTime: timeAfter(ms) };
+    const hit = this.#counts.hit(key, this.#windowMs, this.#limit);
+    return infoOf(hit instanceof Promise ? await hit : hit); // an await of no promise takes time, too
   }
 
   async get(key) {
-    const { count, ms } = await this.#counts.read(key, this.#windowMs, this.#limit);
-    return count === 0 ? undefined : { totalHits: count, resetTime: timeAfter(ms) };
+    const hits = await this.#counts.read(key, this.#windowMs, this.#limit);
+    return hits.count === 0 ? undefined : infoOf(hits);
   }
 
   async decrement(key) {

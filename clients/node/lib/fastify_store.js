@@ -20,16 +20,16 @@ function fastifyStore({ prefix = '', ...options }) {
       this.#counts = new Counts({ ...options, prefix: this.#prefix });
     }
 
-    #answer(promise, callback) {
-      promise.then(({ count, ms }) => callback(null, { current: count, ttl: Math.max(ms, 0) }), callback);
+    #answer(ask, callback) {
+      ask().then(({ count, ms }) => callback(null, { current: count, ttl: Math.max(ms, 0) }), callback);
     }
 
     incr(key, callback, timeWindow, max) {
-      this.#answer(this.#counts.hit(String(key), timeWindow, max), callback);
+      this.#answer(async () => this.#counts.hit(String(key), timeWindow, max), callback);
     }
 
     read(key, callback, timeWindow, max) {
-      this.#answer(this.#counts.read(String(key), timeWindow, max), callback);
+      this.#answer(async () => this.#counts.read(String(key), timeWindow, max), callback);
     }
 
     child(params) {

@@ -9,11 +9,11 @@ const { ipKey } = require('./address.js');
 const errors = require('./errors.js');
 
 // The statuses of libweir (weir_status) that decisions return.
-const STATUS = { RANGE: 1, SYNTAX: 2, UNSUPPORTED: 4, NOMEM: 5, FULL: 7, IO: 8, ABSENT: 10 };
-const OPERATIONS = { check: 0, peek: 1, refund: 2, charge: 3, reset: 4, resetAll: 5, reserve: 6 };
-// The places of the numbers in the addon's array of results.
-const [ALLOWED, LIMIT, REMAINING, RETRY_AFTER_MS, RESET_AFTER_MS, DELAY_MS, OVER, NEXT_MS, ID_HIGH, ID_LOW] =
-  Array(10).keys();
+const STATUS = { OK: 0, RANGE: 1, SYNTAX: 2, UNSUPPORTED: 4, NOMEM: 5, FULL: 7, IO: 8, ABSENT: 10 };
+const [CHECK, PEEK, REFUND, CHARGE, RESET, RESET_ALL, RESERVE, COMMIT, RENEW] = Array(9).keys();
+// The places of the numbers in the addon's array.
+const [OPERATION, COST, MORE, WITH_NEXT, NOW_NS, ID_HIGH, ID_LOW, STATUS_OF, ...RESULTS] = Array(16).keys();
+const [ALLOWED, LIMIT, REMAINING, RETRY_AFTER_MS, RESET_AFTER_MS, DELAY_MS, OVER, NEXT_MS] = RESULTS;
 const PLACES = [null, 'was removed', 'was moved', 'was replaced by another file', 'was truncated'];
 const KEY_MAX = 65536;
 const WATCH_MS = 1000;
@@ -48,6 +48,7 @@ function choice(name, value, words) {
 class FileEngine {
   static options = ['memory', 'sync', 'whenFull', 'clock'];
   #addon = load();
+  #numbers = this.#addon.numbers;
   #limiter;
   #clock;
   #timer;
@@ -103,85 +104,91 @@ class FileEngine {
     }
   }
 
-  #decision(next) {
-    const { results } = this.#addon;
-    const decision = {
-      allowed: results[ALLOWED] === 1,
-      limit: results[LIMIT],
-      remaining: results[REMAINING],
-      retryAfterMs: results[RETRY_AFTER_MS],
-      resetAfterMs: results[RESET_AFTER_MS],
-      delayMs: results[DELAY_MS],
+  #decision() {
+    const numbers = this.#numbers;
+    return {
+      allowed: numbers[ALLOWED] === 1,
+      limit: numbers[LIMIT],
+      remaining: numbers[REMAINING],
+      retryAfterMs: numbers[RETRY_AFTER_MS],
+      resetAfterMs: numbers[RESET_AFTER_MS],
+      delayMs: numbers[DELAY_MS],
       reason: 'limit',
     };
-    if (next) decision.nextMs = results[NEXT_MS];
-    return decision;
   }
 
-  // The time in ns since 1970 of a test's clock; undefined: the addon reads the store's clock.
-  #now() {
-    if (this.#clock === undefined) return undefined;
+  #withOver() {
+    return { ...this.#decision(), over: this.#numbers[OVER] };
+  }
+
+  // Writes the time of a call: that of a test's clock, or a negative number for the store's clock.
+  #setTime() {
+    this.#numbers[NOW_NS] = -1; // as a BigInt, too
+    if (this.#clock === undefined) return;
     const now = this.#clock();
-    if (typeof now === 'bigint' && now >= 0n && now <= NOW_NS_MAX) return now;
-    return errors.mistake('clock', `a BigInt of ns from 0 to ${NOW_NS_MAX}`, now);
+    if (typeof now !== 'bigint' || now < 0n || now > NOW_NS_MAX)
+      errors.mistake('clock', `a BigInt of ns from 0 to ${NOW_NS_MAX}`, now);
+    new BigInt64Array(this.#numbers.buffer)[NOW_NS] = now;
   }
 
   #run(operation, key, cost, more, next) {
     const limiter = errors.opened(this.#limiter);
-    const status = this.#addon.run(OPERATIONS[operation], limiter, ipKey(key), cost, more, this.#now(), next);
-    if (status !== 0) this.#fail(status, key);
+    const numbers = this.#numbers;
+    this.#setTime();
+    numbers[OPERATION] = operation;
+    numbers[COST] = cost;
+    numbers[MORE] = more;
+    numbers[WITH_NEXT] = next ? 1 : 0;
+    this.#addon.run(limiter, ipKey(key));
+    if (numbers[STATUS_OF] !== STATUS.OK) this.#fail(numbers[STATUS_OF], key);
   }
 
   decide(operation, key, cost, keep, next) {
     const kept = typeof keep === 'string' ? -parseInt(keep, 10) : keep;
-    this.#run(operation, key, cost, kept, next);
-    return this.#decision(next);
+    this.#run(operation === 'check' ? CHECK : PEEK, key, cost, kept, next);
+    const decision = this.#decision();
+    if (next) decision.nextMs = this.#numbers[NEXT_MS];
+    return decision;
   }
 
   refund(key, cost) {
-    this.#run('refund', key, cost, 0, false);
-    return this.#decision(false);
+    this.#run(REFUND, key, cost, 0, false);
+    return this.#decision();
   }
 
   charge(key, cost) {
-    this.#run('charge', key, cost, 0, false);
-    return { ...this.#decision(false), over: this.#addon.results[OVER] };
+    this.#run(CHARGE, key, cost, 0, false);
+    return this.#withOver();
   }
 
   reset(key) {
-    this.#run('reset', key, 0, 0, false);
+    this.#run(RESET, key, 0, 0, false);
   }
 
   resetAll() {
-    this.#run('resetAll', '*', 0, 0, false);
+    this.#run(RESET_ALL, '', 0, 0, false);
   }
 
   reserve(key, cost, ttl) {
-    this.#run('reserve', key, cost, this.#ttl(ttl), false);
-    const decision = this.#decision(false);
-    const { results } = this.#addon;
-    return { decision, id: decision.allowed ? hex(results[ID_HIGH]) + hex(results[ID_LOW]) : null };
+    this.#run(RESERVE, key, cost, this.#ttl(ttl), false);
+    const decision = this.#decision();
+    const [high, low] = this.#numbers.subarray(ID_HIGH);
+    return { decision, id: decision.allowed ? hex(high) + hex(low) : null };
   }
 
   #ttl(ttl) {
     return ttl === undefined ? 0 : errors.integer('ttl', ttl, 1, TTL_MS_MAX);
   }
 
-  #settle(id, actual, ttl) {
-    const status = this.#addon.settle(
-      errors.opened(this.#limiter),
-      parseInt(id.slice(0, 8), 16),
-      parseInt(id.slice(8), 16),
-      actual,
-      ttl,
-      this.#now(),
-    );
-    if (status !== 0) this.#fail(status);
-    return this.#decision(false);
+  #settle(operation, id, actual, ttl) {
+    this.#numbers[ID_HIGH] = parseInt(id.slice(0, 8), 16);
+    this.#numbers[ID_LOW] = parseInt(id.slice(8), 16);
+    this.#run(operation, '', actual, ttl, false);
   }
 
   commit(id, actual) {
-    return { ...this.#settle(id, actual, 0), over: this.#addon.results[OVER] };
+    this.#settle(COMMIT, id, actual, 0);
+    return this.#withOver();
   }
 
   cancel(id) {
@@ -189,7 +196,8 @@ class FileEngine {
   }
 
   renew(id, ttl) {
-    return this.#settle(id, -1, this.#ttl(ttl));
+    this.#settle(RENEW, id, 0, this.#ttl(ttl));
+    return this.#decision();
   }
 
   close() {

@@ -63,6 +63,11 @@ class Limiter {
     return this.#failures;
   }
 
+  // Whether a call decides before it returns.
+  get isSync() {
+    return this.#engine instanceof FileEngine;
+  }
+
   #report(error) {
     this.#failures++;
     this.#onFailure(error);
@@ -112,8 +117,7 @@ class Limiter {
   }
 
   checkSync(key, options) {
-    if (!(this.#engine instanceof FileEngine))
-      errors.mistake('checkSync', 'weir+file: a daemon replies later', 'weir://');
+    if (!this.isSync) errors.mistake('checkSync', 'weir+file: a daemon replies later', 'weir://');
     try {
       return this.#decide('check', key, options);
     } catch (error) {

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 /* The N-API addon: libweir for lib/file.js, which checks the types of all arguments.
  *
- * A call returns a weir_status. Its numbers are written to an array that JavaScript reads after the
- * call, because creating an object here would take longer than the decision. */
+ * The numbers of a call and of its answer are in an array that both sides read and write, because
+ * passing them as arguments and as an object takes longer. */
 #define NAPI_VERSION 8
 
 #include "stores.h"
@@ -13,20 +13,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The array of results; lib/file.js has the same list. Milliseconds are rounded up. */
-typedef enum result {
-    RESULT_ALLOWED,
-    RESULT_LIMIT,
-    RESULT_REMAINING,
-    RESULT_RETRY_AFTER_MS, /* -1: no wait helps */
-    RESULT_RESET_AFTER_MS,
-    RESULT_DELAY_MS,
-    RESULT_OVER,    /* of a charge and a commit */
-    RESULT_NEXT_MS, /* if it was asked for */
-    RESULT_ID_HIGH, /* of a reservation */
-    RESULT_ID_LOW,
-    RESULTS
-} result;
+/* The places of the numbers in the array; lib/file.js has the same list. Milliseconds of a decision
+ * are rounded up. */
+typedef enum place {
+    OPERATION,
+    COST, /* of a commit: the real cost */
+    MORE, /* what to keep, or the time to live of a reservation in ms */
+    WITH_NEXT,
+    NOW_NS,  /* as an int64_t; negative: the time of the store's clock */
+    ID_HIGH, /* of a reservation; written when it is made */
+    ID_LOW,
+    STATUS, /* a weir_status */
+    ALLOWED,
+    LIMIT,
+    REMAINING,
+    RETRY_AFTER_MS, /* -1: no wait helps */
+    RESET_AFTER_MS,
+    DELAY_MS,
+    OVER,    /* of a charge and a commit */
+    NEXT_MS, /* if it was asked for */
+    NUMBERS
+} place;
 
 typedef enum operation {
     OP_CHECK,
@@ -36,12 +43,14 @@ typedef enum operation {
     OP_RESET,
     OP_RESET_ALL,
     OP_RESERVE,
+    OP_COMMIT,
+    OP_RENEW,
     OPERATIONS
 } operation;
 
 /* What each thread of JavaScript has. */
 typedef struct instance {
-    double *results;
+    double *numbers;
     char key[WEIR_KEY_MAX + 8]; /* a longer key is truncated to more than WEIR_KEY_MAX bytes */
 } instance;
 
@@ -53,14 +62,14 @@ typedef struct limiter {
     weir_policy policy;
 } limiter;
 
-/* The arguments of a decision. */
+/* The arguments of a call. */
 typedef struct request {
     const void *key;
     size_t key_len;
     int64_t cost;
-    int64_t more; /* what to keep, or the time to live of a reservation in ms */
+    int64_t more;
     int64_t now_ns;
-    bool with_next;
+    uint64_t reservation;
 } request;
 
 #define NS_IN_MS 1000000
@@ -106,21 +115,15 @@ static void *pointer_of(napi_env env, napi_value v)
     return p;
 }
 
-static instance *instance_of(napi_env env)
+static request request_of(const double *numbers, weir_store *store)
 {
-    void *i = NULL;
-    napi_get_instance_data(env, &i);
-    return i;
-}
-
-/* The time of a call: that of the argument in ns, a BigInt, or that of the store's clock. */
-static int64_t time_of(napi_env env, napi_value v, weir_store *store)
-{
-    int64_t now_ns;
-    bool lossless;
-    if (napi_get_value_bigint_int64(env, v, &now_ns, &lossless) == napi_ok)
-        return now_ns;
-    return weir_store_now(store);
+    request r = {.cost = (int64_t)numbers[COST],
+                 .more = (int64_t)numbers[MORE],
+                 .reservation = (uint64_t)numbers[ID_HIGH] << 32 | (uint64_t)numbers[ID_LOW]};
+    memcpy(&r.now_ns, &numbers[NOW_NS], sizeof r.now_ns);
+    if (r.now_ns < 0)
+        r.now_ns = weir_store_now(store);
+    return r;
 }
 
 static double milliseconds(int64_t ns)
@@ -128,112 +131,103 @@ static double milliseconds(int64_t ns)
     return (double)(ns / NS_IN_MS + (ns % NS_IN_MS > 0));
 }
 
-static void write_decision(double *results, const weir_decision *d)
+static double wait_of(const weir_decision *d)
 {
-    results[RESULT_ALLOWED] = d->allowed;
-    results[RESULT_LIMIT] = (double)d->limit;
-    results[RESULT_REMAINING] = (double)d->remaining;
-    results[RESULT_RETRY_AFTER_MS] =
-        d->retry_after_ns == INT64_MAX ? -1 : milliseconds(d->retry_after_ns);
-    results[RESULT_RESET_AFTER_MS] = milliseconds(d->reset_after_ns);
-    results[RESULT_DELAY_MS] = milliseconds(d->delay_ns);
+    return d->retry_after_ns == INT64_MAX ? -1 : milliseconds(d->retry_after_ns);
+}
+
+static void write_decision(double *numbers, const weir_decision *d)
+{
+    numbers[ALLOWED] = d->allowed;
+    numbers[LIMIT] = (double)d->limit;
+    numbers[REMAINING] = (double)d->remaining;
+    numbers[RETRY_AFTER_MS] = wait_of(d);
+    numbers[RESET_AFTER_MS] = milliseconds(d->reset_after_ns);
+    numbers[DELAY_MS] = milliseconds(d->delay_ns);
 }
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
 /* Writes the time until a cost of 1 is allowed. */
-static weir_status write_next(const limiter *l, const request *r, uint64_t id, double *results)
+static weir_status write_next(const limiter *l, const request *r, uint64_t id, double *numbers)
 {
     weir_decision d;
     weir_status st = weir_store_peek_keep(l->store, &l->policy, id, r->key, r->key_len, r->now_ns,
                                           1, r->more, &d);
     if (st == WEIR_OK)
-        results[RESULT_NEXT_MS] =
-            d.retry_after_ns == INT64_MAX ? -1 : milliseconds(d.retry_after_ns);
+        numbers[NEXT_MS] = wait_of(&d);
     return st;
 }
 
 static weir_status reserve(const limiter *l, const request *r, uint64_t id, weir_decision *ret,
-                           double *results)
+                           double *numbers)
 {
     uint64_t reservation = 0;
     weir_status st = weir_store_reserve(l->store, &l->policy, id, r->key, r->key_len, r->now_ns,
                                         r->cost, r->more * NS_IN_MS, ret, &reservation);
-    results[RESULT_ID_HIGH] = (double)(reservation >> 32);
-    results[RESULT_ID_LOW] = (double)(uint32_t)reservation;
+    numbers[ID_HIGH] = (double)(reservation >> 32);
+    numbers[ID_LOW] = (double)(uint32_t)reservation;
     return st;
 }
 
-static weir_status decide(const limiter *l, operation op, const request *r, double *results)
+static weir_status decide(const limiter *l, const request *r, double *numbers)
 {
     weir_decision d = {.allowed = true};
     int64_t over = 0;
     weir_status st = WEIR_E_RANGE;
+    weir_store *s = l->store;
     const weir_policy *p = &l->policy;
-    uint64_t id = weir_store_current_id(l->store, l->id, l->id);
-    switch (op) {
+    uint64_t id = weir_store_current_id(s, l->id, l->id);
+    switch ((operation)numbers[OPERATION]) {
     case OP_CHECK:
-        st = weir_store_check_keep(l->store, p, id, r->key, r->key_len, r->now_ns, r->cost, r->more,
-                                   &d);
+        st = weir_store_check_keep(s, p, id, r->key, r->key_len, r->now_ns, r->cost, r->more, &d);
         break;
     case OP_PEEK:
-        st = weir_store_peek_keep(l->store, p, id, r->key, r->key_len, r->now_ns, r->cost, r->more,
-                                  &d);
+        st = weir_store_peek_keep(s, p, id, r->key, r->key_len, r->now_ns, r->cost, r->more, &d);
         break;
     case OP_REFUND:
-        st = weir_store_refund(l->store, p, id, r->key, r->key_len, r->now_ns, r->cost, &d);
+        st = weir_store_refund(s, p, id, r->key, r->key_len, r->now_ns, r->cost, &d);
         break;
     case OP_CHARGE:
-        st = weir_store_charge(l->store, p, id, r->key, r->key_len, r->now_ns, r->cost, &d, &over);
+        st = weir_store_charge(s, p, id, r->key, r->key_len, r->now_ns, r->cost, &d, &over);
         break;
     case OP_RESET:
-        return weir_store_reset(l->store, id, r->key, r->key_len);
+        return weir_store_reset(s, id, r->key, r->key_len);
     case OP_RESET_ALL:
-        return weir_store_reset_policy(l->store, l->id);
+        return weir_store_reset_policy(s, l->id);
     case OP_RESERVE:
-        st = reserve(l, r, id, &d, results);
+        st = reserve(l, r, id, &d, numbers);
+        break;
+    case OP_COMMIT:
+        st = weir_store_commit(s, r->reservation, r->now_ns, r->cost, &d, &over);
+        break;
+    case OP_RENEW:
+        st = weir_store_renew(s, r->reservation, r->now_ns, r->more * NS_IN_MS, &d);
         break;
     case OPERATIONS:
         break;
     }
-    write_decision(results, &d);
-    results[RESULT_OVER] = (double)over;
-    return st == WEIR_OK && r->with_next ? write_next(l, r, id, results) : st;
+    if (st != WEIR_OK)
+        return st;
+    write_decision(numbers, &d);
+    numbers[OVER] = (double)over;
+    return numbers[WITH_NEXT] != 0 ? write_next(l, r, id, numbers) : WEIR_OK;
 }
 
-/* run(operation, limiter, key, cost, more, now, withNext): a weir_status */
+/* run(limiter, key), with the numbers in the array */
 static napi_value run(napi_env env, napi_callback_info info)
 {
-    napi_value a[7];
-    size_t n = 7;
-    napi_get_cb_info(env, info, &n, a, NULL, NULL);
-    instance *i = instance_of(env);
-    const limiter *l = pointer_of(env, a[1]);
-    request r = {.key = i->key, .cost = integer_of(env, a[3]), .more = integer_of(env, a[4])};
-    napi_get_value_string_utf8(env, a[2], i->key, sizeof i->key, &r.key_len);
-    r.now_ns = time_of(env, a[5], l->store);
-    r.with_next = is_true(env, a[6]);
-    return number(env, decide(l, (operation)integer_of(env, a[0]), &r, i->results));
-}
-
-/* settle(limiter, high, low, actual or -1, ttl in ms, now): commits a reservation, or renews it if
- * actual is -1; a weir_status */
-static napi_value settle(napi_env env, napi_callback_info info)
-{
-    napi_value a[6];
-    size_t n = 6;
-    napi_get_cb_info(env, info, &n, a, NULL, NULL);
+    napi_value a[2];
+    size_t n = 2;
+    void *data;
+    napi_get_cb_info(env, info, &n, a, NULL, &data);
+    instance *i = data;
     const limiter *l = pointer_of(env, a[0]);
-    uint64_t id = (uint64_t)integer_of(env, a[1]) << 32 | (uint64_t)integer_of(env, a[2]);
-    int64_t actual = integer_of(env, a[3]), now_ns = time_of(env, a[5], l->store), over = 0;
-    weir_decision d = {0};
-    weir_status st =
-        actual < 0 ? weir_store_renew(l->store, id, now_ns, integer_of(env, a[4]) * NS_IN_MS, &d)
-                   : weir_store_commit(l->store, id, now_ns, actual, &d, &over);
-    double *results = instance_of(env)->results;
-    write_decision(results, &d);
-    results[RESULT_OVER] = (double)over;
-    return number(env, st);
+    request r = request_of(i->numbers, l->store);
+    r.key = i->key;
+    napi_get_value_string_utf8(env, a[1], i->key, sizeof i->key, &r.key_len);
+    i->numbers[STATUS] = decide(l, &r, i->numbers);
+    return NULL;
 }
 
 /* ---- limiters -------------------------------------------------------------------------------- */
@@ -325,30 +319,29 @@ static void free_instance(napi_env env, void *data, void *hint)
 }
 
 /* The array lives as long as the addon's object. */
-static bool add_results(napi_env env, napi_value exports, instance *i)
+static bool add_numbers(napi_env env, napi_value exports, instance *i)
 {
     napi_value buffer, array;
     void *data;
-    if (napi_create_arraybuffer(env, RESULTS * sizeof(double), &data, &buffer) != napi_ok ||
-        napi_create_typedarray(env, napi_float64_array, RESULTS, buffer, 0, &array) != napi_ok)
+    if (napi_create_arraybuffer(env, NUMBERS * sizeof(double), &data, &buffer) != napi_ok ||
+        napi_create_typedarray(env, napi_float64_array, NUMBERS, buffer, 0, &array) != napi_ok)
         return false;
-    i->results = data;
-    return napi_set_named_property(env, exports, "results", array) == napi_ok;
+    i->numbers = data;
+    return napi_set_named_property(env, exports, "numbers", array) == napi_ok;
 }
 
 NAPI_MODULE_INIT()
 {
-    static const napi_property_descriptor functions[] = {
+    instance *i = calloc(1, sizeof *i);
+    const napi_property_descriptor functions[] = {
         {"open", NULL, open_limiter, NULL, NULL, NULL, napi_enumerable, NULL},
         {"close", NULL, close_limiter, NULL, NULL, NULL, napi_enumerable, NULL},
         {"watch", NULL, watch, NULL, NULL, NULL, napi_enumerable, NULL},
-        {"run", NULL, run, NULL, NULL, NULL, napi_enumerable, NULL},
-        {"settle", NULL, settle, NULL, NULL, NULL, napi_enumerable, NULL}};
+        {"run", NULL, run, NULL, NULL, NULL, napi_enumerable, i}};
     napi_value version;
-    instance *i = calloc(1, sizeof *i);
     napi_create_string_utf8(env, WEIR_VERSION, NAPI_AUTO_LENGTH, &version);
     if (!i || napi_set_instance_data(env, i, free_instance, NULL) != napi_ok ||
-        !add_results(env, exports, i) ||
+        !add_numbers(env, exports, i) ||
         napi_set_named_property(env, exports, "version", version) != napi_ok ||
         napi_define_properties(env, exports, sizeof functions / sizeof functions[0], functions) !=
             napi_ok)
