@@ -19,6 +19,7 @@ enum {
 };
 
 static const int64_t ns_per_us = 1000, ns_per_s = 1000000000;
+static const int64_t held_ns_max = 1000000000; /* docs/redis.md says so */
 
 #define NEXT_US_MAX ((UINT64_C(1) << 56) - 1) /* more than any time of a decision */
 
@@ -288,10 +289,10 @@ void weir_deny_cache_add(weir_deny_cache *d, weir_deny_key key, uint32_t epoch, 
     d->keys += !e->cost;
     /* Two clocks that NTP slews by 500 ppm each diverge by less than 1/512. The server rounds the
      * wait up to whole microseconds, by less than one. */
-    int64_t slack_ns = a->retry_after_ns / 512 + ns_per_us;
+    int64_t held_ns = a->retry_after_ns - a->retry_after_ns / 512 - ns_per_us;
     *e = (entry){
         .key = key,
-        .until_ns = plus(sent_ns, a->retry_after_ns - slack_ns),
+        .until_ns = plus(sent_ns, held_ns < held_ns_max ? held_ns : held_ns_max),
         .retry_ns = plus(now_ns, a->retry_after_ns),
         .reset_ns = plus(now_ns, a->reset_after_ns),
         .cost = (uint32_t)cost,

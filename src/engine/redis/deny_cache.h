@@ -2,12 +2,13 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_ENGINE_REDIS_DENY_CACHE_H
 #define WEIR_ENGINE_REDIS_DENY_CACHE_H
-/* The deny cache holds the denials of servers until they expire. A key that has used up its quota
- * is answered from here, without a request to a server for the same answer.
+/* The deny cache holds the denials of servers until they expire, for at most one second. A key that
+ * has used up its quota is answered from here, without a request to a server for the same answer.
  *
- * The cache never denies for longer than the server would. A denial with "retry after d" is held
- * for d from the time when the request was sent, less a small part of d, since two clocks may run
- * at different rates.
+ * The cache never denies for longer than the server would, unless another process has reset or
+ * refunded the key: this it does not know, so no denial is held for more than a second. A denial
+ * with "retry after d" is held for d from the time when the request was sent, less a small part of
+ * d, since two clocks may run at different rates.
  *
  * An entry is found by 128 bits of keyed hash over the rule's name, the policy's text and the key,
  * so no key is denied in place of another. The memory is fixed. In a full bucket of eight entries,
