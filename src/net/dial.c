@@ -239,6 +239,26 @@ static void flush(port_connection *c)
         end(c, error_text(errno));
 }
 
+/* Encrypts the output. Leaves `in` as it is, which a callback may be reading. */
+static bool encrypt_last(port_connection *c)
+{
+    char why[WHY_MAX];
+    weir_buffer in;
+    weir_buffer_init(&in, IN_MAX);
+    net_tls_state state =
+        net_tls_session_run(c->tls_session, &in, &c->out, &c->wire, why, sizeof why);
+    weir_buffer_free(&in);
+    return state != NET_TLS_CLOSED;
+}
+
+/* Sends without waiting, and closes without a callback. */
+static void hang_up(port_connection *c)
+{
+    if (c->stage == STAGE_ESTABLISHED && !c->out.failed && (!c->tls_session || encrypt_last(c)))
+        (void)push(c, c->tls_session ? &c->wire : &c->out);
+    close_connection(c);
+}
+
 static void flush_all(net_dialer *d)
 {
     if (d->options.before_send)
@@ -671,7 +691,7 @@ static int64_t now(port_dialer *d)
 
 weir_status net_dialer_open(net_dialer **ret, const net_dialer_options *options)
 {
-    static const port_dialer_calls calls = {connect_to, out,       send_soon,  close_connection,
+    static const port_dialer_calls calls = {connect_to, out,       send_soon,  hang_up,
                                             new_timer,  set_timer, free_timer, now};
     net_dialer *d = port_zalloc(1, sizeof *d);
     if (!d)

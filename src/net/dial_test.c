@@ -429,6 +429,35 @@ static void test_one_send_per_iteration(void **state)
     run_until(f, &c.downs, 1);
 }
 
+static void expect_end(int fd)
+{
+    char byte;
+    assert_int_equal(recv(fd, &byte, 1, 0), 0);
+    close(fd);
+}
+
+/* A connection that is closed sends what the socket accepts at once, and calls nothing. */
+static void test_close_sends(void **state)
+{
+    fixture *f = *state;
+    static const char *const expected[] = {"last word", "last", ""};
+    for (size_t i = 0; i < 3; i++) {
+        caller c = {0};
+        int fd = connect_tcp(f, &c);
+        run_idle(f);
+        say_text(&c, "last word");
+        send_room = i == 1 ? 4 : SIZE_MAX;
+        f->port->calls->out(c.connection)->failed = i == 2;
+        sends = 0;
+        f->port->calls->close(c.connection);
+        assert_int_equal(sends, i == 0 ? 1 : i == 1 ? 2 : 0);
+        expect_bytes(fd, expected[i]);
+        expect_end(fd);
+        run_idle(f);
+        assert_int_equal(c.downs, 0);
+    }
+}
+
 /* Closing connections, with and without unsent output, does not lose the output of others. */
 static void test_close_keeps_the_output_of_others(void **state)
 {
@@ -546,6 +575,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_reset, setup, teardown),
         cmocka_unit_test_setup_teardown(test_send_error, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_send_per_iteration, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_close_sends, setup, teardown),
         cmocka_unit_test_setup_teardown(test_close_keeps_the_output_of_others, setup, teardown),
         cmocka_unit_test_setup_teardown(test_timers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_timer_uses_dialer_clock, setup, teardown),

@@ -52,7 +52,8 @@ typedef struct port_dialer_calls {
     weir_buffer *(*out)(port_connection *c);
     /* To be called after bytes were added. A repeated call is cheap. */
     void (*send)(port_connection *c);
-    /* Closes at once; no callback follows. */
+    /* Sends what the system accepts at once of the output of an established connection, and closes.
+     * No callback follows. */
     void (*close)(port_connection *c);
 
     /* Makes a timer, which is not set. Returns NULL if memory is exhausted. */

@@ -223,6 +223,25 @@ def hybrid(box):
     expect(not record.errors and not record.lost, "every request gets a reply")
 
 
+def hybrid_ends(box):
+    """A daemon that ends charges the units that it owes, and gives back those that it has prepaid."""
+    redis = Redis(box, module=True).start()
+    policies = {"window": "fixed-window 1600/w from-first", "bucket": "gcra 1/h burst 1600"}
+    daemon, other = [Daemon(box, policies, {**PATIENT, "url": redis.url()}, engine=engine, threads=1,
+                            more="hybrid: {interval: 30s, idle: 1h}").start() for engine in ("hybrid", "redis")]
+    with contextlib.closing(daemon.client()) as client:
+        for name, _ in itertools.product(policies, range(40)):
+            expect(client.call("WEIR.TAKE", name, "k")[0] == 1, "40 of 1600 are admitted")
+    until(lambda: daemon.metric("weir_redis_answers_total") == daemon.metric("weir_redis_commands_total"),
+          "no request is in flight")
+    with contextlib.closing(other.client()) as client:
+        window, bucket = (client.call("WEIR.PEEK", name, "k")[2] for name in policies)
+        expect(window > 1560 > bucket, f"units are owed and prepaid: {window}, {bucket}")
+        expect(daemon.end() == 0, "the daemon ends")
+        remains = [client.call("WEIR.PEEK", name, "k")[2] for name in policies]
+        expect(remains == [1560, 1560], f"40 of each are charged: {remains}")
+
+
 RESET = {"api": "fixed-window 160/w from-first", "other": "fixed-window 160/w from-first"}
 
 
@@ -370,8 +389,8 @@ def never(box):
         expect(daemon.end() == 0, "the daemon stops")
 
 
-TESTS = [module, functions, script, unix_socket, tls, cluster_module, hybrid, never, reset_one, reset_all_single,
-         reset_all_cluster, reset_all_refused, changed_limits]
+TESTS = [module, functions, script, unix_socket, tls, cluster_module, hybrid, hybrid_ends, never, reset_one,
+         reset_all_single, reset_all_cluster, reset_all_refused, changed_limits]
 LONG = [cluster_functions, cluster_script]
 
 if __name__ == "__main__":

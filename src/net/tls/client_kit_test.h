@@ -111,6 +111,7 @@ static inline void make_pair(authority *a, const char *names, const char *path)
 typedef struct tls_server {
     SSL_CTX *ctx;
     size_t sinks; /* how many bytes of each client are read, then answered with one; 0: echoes */
+    size_t sunk;  /* bytes of the last client, once it is answered or gone */
     int listener;
     pthread_t thread;
 } tls_server;
@@ -123,11 +124,11 @@ static inline void echo(SSL *ssl)
         n = SSL_write(ssl, bytes, n);
 }
 
-static inline void sink(SSL *ssl, size_t sinks)
+static inline void sink(SSL *ssl, tls_server *s)
 {
     char bytes[16384];
     int n = SSL_accept(ssl) == 1 ? 1 : 0;
-    for (size_t have = 0; n > 0 && have<sinks; have += n> 0 ? (size_t)n : 0)
+    for (s->sunk = 0; n > 0 && s->sunk < s->sinks; s->sunk += n > 0 ? (size_t)n : 0)
         n = SSL_read(ssl, bytes, sizeof bytes);
     if (n > 0)
         SSL_write(ssl, bytes, 1);
@@ -140,7 +141,7 @@ static inline void *tls_serve(void *arg)
     for (int fd; (fd = accept(s->listener, NULL, NULL)) >= 0; close(fd)) {
         SSL *ssl = SSL_new(s->ctx);
         SSL_set_fd(ssl, fd);
-        s->sinks > 0 ? sink(ssl, s->sinks) : echo(ssl);
+        s->sinks > 0 ? sink(ssl, s) : echo(ssl);
         SSL_free(ssl);
     }
     return NULL;

@@ -93,6 +93,30 @@ static void test_tls(void **state)
     net_tls_close(tls);
 }
 
+/* A connection that is closed sends its output first, and nothing if the buffer has failed. */
+static void test_tls_close_sends(void **state)
+{
+    fixture *f = *state;
+    static const size_t expected[] = {9, 0};
+    for (size_t i = 0; i < 2; i++) {
+        uint16_t port;
+        tls_server server;
+        tls_start_sink(&server, listen_tcp(&port), k.server, NULL, 9);
+        port_tls *tls = open_tls(k.ca, NULL, false);
+        caller c = {0};
+        call(f, &c, &(port_endpoint){.host = "127.0.0.1", .port = port, .tls = tls});
+        run_until(f, &c.ups, 1);
+        say_text(&c, "last word");
+        f->port->calls->out(c.connection)->failed = i == 1;
+        f->port->calls->close(c.connection);
+        run_idle(f);
+        tls_stop(&server);
+        assert_int_equal(server.sunk, expected[i]);
+        assert_int_equal(c.downs, 0);
+        net_tls_close(tls);
+    }
+}
+
 /* All output is sent although the server says nothing until it has received everything. The socket
  * is full once, when not all of the output has been encrypted yet. */
 static void test_tls_output_without_input(void **state)
@@ -601,6 +625,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_tls, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(test_tls_close_sends, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(test_tls_output_without_input, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(test_tls_close, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(test_tls_send_error, setup_files, teardown_files),
