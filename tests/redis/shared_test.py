@@ -242,6 +242,22 @@ def hybrid_ends(box):
         expect(remains == [1560, 1560], f"40 of each are charged: {remains}")
 
 
+def first_decisions(box):
+    """A daemon serves once it is connected, so `on_error` does not decide its first requests."""
+    redis = Redis(box, module=True).start()
+    daemon = Daemon(box, {"api": "fixed-window 10/w"}, {**PATIENT, "url": redis.url()}, threads=2)
+    redis.pause()
+    daemon.spawn([box.weir, "serve", daemon.config])
+    paused = time.monotonic()
+    until(lambda: daemon.started(0) or time.monotonic() > paused + 0.5, "it does not serve")
+    expect(not daemon.started(0), "it waits for the server")
+    redis.resume()
+    line = until(lambda: daemon.started(0), "it serves")
+    daemon.port, daemon.http = daemon.port_in(line, "resp"), daemon.port_in(line, "http")
+    expect(daemon.call("WEIR.TAKE", "api", "k")[0] == 1, "the server decides")
+    expect(daemon.metric("weir_redis_by_error_total") == 0, "on_error does not")
+
+
 RESET = {"api": "fixed-window 160/w from-first", "other": "fixed-window 160/w from-first"}
 
 
@@ -389,8 +405,8 @@ def never(box):
         expect(daemon.end() == 0, "the daemon stops")
 
 
-TESTS = [module, functions, script, unix_socket, tls, cluster_module, hybrid, hybrid_ends, never, reset_one,
-         reset_all_single, reset_all_cluster, reset_all_refused, changed_limits]
+TESTS = [module, functions, script, unix_socket, tls, cluster_module, hybrid, hybrid_ends, first_decisions, never,
+         reset_one, reset_all_single, reset_all_cluster, reset_all_refused, changed_limits]
 LONG = [cluster_functions, cluster_script]
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In a hand-over, how long the old process alone decides while this one connects to Redis. */
+/* How long a start waits for the connections to Redis. */
 #define CONNECT_NS INT64_C(2000000000)
 
 enum {
@@ -692,9 +692,9 @@ int daemon_run(const daemon_options *options)
         st = daemon_open(d, error, sizeof error);
     if (st == WEIR_OK) {
         store_events_log_offset(&d->events);
+        engines_await(part_of(d, &engines_feature), d->loops_len, !take_over_is_on(&d->take_over),
+                      CONNECT_NS);
         log_started(d);
-        if (take_over_is_on(&d->take_over))
-            engines_await(part_of(d, &engines_feature), d->loops_len, CONNECT_NS);
         weir_server_run(d->server);
         FOR_FEATURES (d, ended)
             feature_at(i)->ended(d->part[i]);

@@ -143,13 +143,14 @@ static bool lacks_server(const engines *e, unsigned loops)
     return lacks;
 }
 
-void engines_await(engines *e, unsigned loops, int64_t patience_ns)
+void engines_await(engines *e, unsigned loops, bool gives_up, int64_t patience_ns)
 {
     if (!e)
         return;
     int64_t end_ns = port_steady_ns() + patience_ns, left_ns = patience_ns;
     port_mutex_lock(e->lock);
-    while (lacks_server(e, loops) && left_ns > 0) {
+    while (lacks_server(e, loops) && left_ns > 0 &&
+           !(gives_up && event_filter_failed(&e->events) >= e->config->redis.urls_len)) {
         port_cond_wait_for(e->changed, e->lock, left_ns);
         left_ns = end_ns - port_steady_ns();
     }

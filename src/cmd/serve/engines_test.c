@@ -34,8 +34,8 @@ static struct {
     int64_t steady_ns, probe_ns;
     int64_t allocated; /* blocks */
     /* Of waits: how many there were, how long the last might have lasted, how long each lasts, and
-     * which of them a connection ends. */
-    int waits, up_at;
+     * in which of them a server is connected, and one fails. */
+    int waits, up_at, down_at;
     int64_t wait_ns, lasts_ns;
 } fake;
 
@@ -227,6 +227,8 @@ void __wrap_port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns)
     port_mutex_unlock(m);
     if (++fake.waits == fake.up_at)
         report(&fake.redis.log, "redis-up", "a:1", "functions");
+    if (fake.waits == fake.down_at)
+        report(&fake.redis.log, "redis-down", "b:1", "connection refused");
     port_mutex_lock(m);
 }
 
@@ -409,10 +411,10 @@ static void down(void **unused)
     assert_true(engines_are_down(all, 1, 2, 9));
 }
 
-static void expect_waits(unsigned loops, int waits, int64_t last_ns)
+static void expect_waits(unsigned loops, bool gives_up, int waits, int64_t last_ns)
 {
     fake.waits = 0;
-    engines_await(all, loops, 100);
+    engines_await(all, loops, gives_up, 100);
     assert_int_equal(fake.waits, waits);
     assert_int_equal(fake.wait_ns, last_ns);
 }
@@ -421,22 +423,40 @@ static void expect_waits(unsigned loops, int waits, int64_t last_ns)
 static void await(void **unused)
 {
     (void)unused;
-    engines_await(NULL, 2, 100);
+    engines_await(NULL, 2, false, 100);
     engines_begin(all, 0, service, dialer);
     fake.lasts_ns = 100;
-    expect_waits(1, 1, 100);
+    expect_waits(1, true, 1, 100);
     fake.lasts_ns = 99;
-    expect_waits(1, 2, 1);
+    expect_waits(1, true, 2, 1);
     fake.up_at = 1;
-    expect_waits(1, 1, 100);
-    expect_waits(1, 0, 100);
+    expect_waits(1, true, 1, 100);
+    expect_waits(1, true, 0, 100);
     engines_begin(all, 1, service, dialer);
     fake.lasts_ns = 30;
     fake.up_at = 3;
-    expect_waits(2, 3, 40);
-    expect_waits(2, 0, 40);
+    expect_waits(2, false, 3, 40);
+    expect_waits(2, false, 0, 40);
     engines_end(all, 0, service);
     engines_end(all, 1, service);
+}
+
+/* A start does not wait for servers that are known to fail; a hand-over does. */
+static void await_failures(void **unused)
+{
+    (void)unused;
+    static const char *const urls[] = {"redis://a", "redis://b"};
+    engines_begin(all, 0, service, dialer);
+    config.redis.urls = urls;
+    fake.lasts_ns = 30;
+    fake.down_at = 2;
+    config.redis.urls_len = 2;
+    expect_waits(1, true, 4, 10); /* nothing is known of the other server */
+    config.redis.urls_len = 1;
+    expect_waits(1, true, 0, 10);
+    expect_waits(1, false, 4, 10);
+    engines_end(all, 0, service);
+    config.redis.urls = &url;
 }
 
 /* Sets each counter to another value, and expects them in the text. */
@@ -535,6 +555,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(events, setup, teardown),
         cmocka_unit_test_setup_teardown(down, setup, teardown),
         cmocka_unit_test_setup_teardown(await, setup, teardown),
+        cmocka_unit_test_setup_teardown(await_failures, setup, teardown),
         cmocka_unit_test_setup_teardown(metrics, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,6 +135,14 @@ bool event_filter_reaches(const event_filter *t, unsigned loop, bool admitted)
     return false;
 }
 
+unsigned event_filter_failed(const event_filter *t)
+{
+    unsigned failed = 0;
+    for (unsigned i = 0; i < t->nodes; i++)
+        failed += t->node[i].why[0] && is_empty(t->node[i].up);
+    return failed;
+}
+
 const char *event_filter_why(const event_filter *t, unsigned loops, const char **ret_why)
 {
     for (unsigned i = 0; i < t->nodes; i++) {

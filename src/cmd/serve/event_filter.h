@@ -48,6 +48,10 @@ bool event_filter_passes(event_filter *t, unsigned loop, const char *event, cons
  *  admitted  ignore servers whose circuit breaker is open. */
 bool event_filter_reaches(const event_filter *t, unsigned loop, bool admitted);
 
+/* Returns the number of servers that are known to fail: no loop is connected to them, and a reason
+ * is known. */
+unsigned event_filter_failed(const event_filter *t);
+
 /* Returns a server (not a Sentinel) to which one of the first `loops` loops is not connected, and
  * for which a reason is known; NULL: there is none.
  *  ret_why  set to the reason, if there is such a server.

@@ -216,6 +216,23 @@ static void check_why(void **unused)
     expect_why(2, NULL, NULL);
 }
 
+static void check_failed(void **unused)
+{
+    (void)unused;
+    assert_int_equal(event_filter_failed(&all), 0);
+    (void)up(0, "a:1");
+    (void)down(1, "a:1", "LOADING"); /* the other loop has it */
+    assert_int_equal(event_filter_failed(&all), 0);
+    (void)event_filter_passes(&all, 0, "redis-breaker", "b:1", "open", 1); /* no reason is known */
+    assert_int_equal(event_filter_failed(&all), 0);
+    (void)down(0, "a:1", "gone");
+    assert_int_equal(event_filter_failed(&all), 1);
+    (void)down(0, "b:1", "gone");
+    assert_int_equal(event_filter_failed(&all), 2);
+    (void)up(1, "a:1");
+    assert_int_equal(event_filter_failed(&all), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +247,7 @@ int main(void)
         cmocka_unit_test_setup(check_long_names, reset),
         cmocka_unit_test_setup(check_reaches, reset),
         cmocka_unit_test_setup(check_why, reset),
+        cmocka_unit_test_setup(check_failed, reset),
     };
     return cmocka_run_group_tests_name("event_filter", tests, NULL, NULL);
 }

@@ -119,8 +119,9 @@ void engines_end(engines *e, unsigned loop, weir_service *service);
 
 /* Waits until each loop is connected to a server, at most patience_ns. Accepts NULL for e. Call it
  * on a thread that runs no loop.
- *  loops  number of loops, which have called engines_begin() or are about to. */
-void engines_await(engines *e, unsigned loops, int64_t patience_ns);
+ *  loops     number of loops, which have called engines_begin() or are about to.
+ *  gives_up  ends the wait once as many servers are known to fail as there are URLs. */
+void engines_await(engines *e, unsigned loops, bool gives_up, int64_t patience_ns);
 
 /* Returns whether any loop is without a server: it has no connection, or, for the calling loop, the
  * circuit breakers of all connected servers are open. Call it on a loop's thread.

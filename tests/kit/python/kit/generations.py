@@ -80,13 +80,16 @@ class Generations(Serving):
                 os.kill(pid, signal.SIGKILL)
         super().kill()
 
-    def descriptors(self):
-        """What the open descriptors of the process are; one that it closes meanwhile is left out."""
-        found = []
+    def open_files(self):
+        """The open descriptors of the process, and what they are; one that it closes meanwhile is left out."""
+        found = {}
         for fd in pathlib.Path(f"/proc/{self.pid}/fd").iterdir():
             with contextlib.suppress(FileNotFoundError):
-                found.append(os.readlink(fd).split(":")[0])
-        return sorted(found)
+                found[fd] = os.readlink(fd)
+        return found
+
+    def descriptors(self):
+        return sorted(what.split(":")[0] for what in self.open_files().values())
 
     def shared_memory(self):
         """The resident bytes of memory that processes share."""
