@@ -128,7 +128,7 @@ static inline void sink(SSL *ssl, tls_server *s)
 {
     char bytes[16384];
     int n = SSL_accept(ssl) == 1 ? 1 : 0;
-    for (s->sunk = 0; n > 0 && s->sunk < s->sinks; s->sunk += n > 0 ? (size_t)n : 0)
+    for (s->sunk = 0; n > 0 && s->sunk<s->sinks; s->sunk += n> 0 ? (size_t)n : 0)
         n = SSL_read(ssl, bytes, sizeof bytes);
     if (n > 0)
         SSL_write(ssl, bytes, 1);
