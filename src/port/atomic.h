@@ -119,6 +119,12 @@ static inline bool port_word_cas_acquire(port_word *w, uint64_t *from, uint64_t 
                                                    memory_order_relaxed);
 }
 
+static inline bool port_word_cas_release(port_word *w, uint64_t *from, uint64_t to)
+{
+    return atomic_compare_exchange_strong_explicit(&w->value, from, to, memory_order_release,
+                                                   memory_order_relaxed);
+}
+
 /* To be called in a spin loop. */
 static inline void port_pause(void)
 {

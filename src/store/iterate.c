@@ -222,7 +222,7 @@ void weir_store_note_policy(const weir_store *s, uint64_t policy_id, const weir_
 {
     char text[WEIR_POLICY_TEXT_MAX];
     size_t len = weir_policy_print(p, text, sizeof text);
-    weir_image_note_policy(s->image, policy_id, text, len);
+    weir_image_note_policy(s->image, policy_id, text, len, true);
 }
 
 weir_status weir_store_policy_find(const weir_store *s, uint64_t policy_id, weir_policy *ret)
@@ -237,7 +237,7 @@ weir_status weir_store_policy_find(const weir_store *s, uint64_t policy_id, weir
 
 bool weir_store_note_text(weir_store *s, uint64_t policy_id, const char *text, size_t len)
 {
-    return weir_image_note_policy(s->image, policy_id, text, len);
+    return weir_image_note_policy(s->image, policy_id, text, len, true);
 }
 
 typedef struct texts {

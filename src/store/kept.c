@@ -21,20 +21,29 @@
 
 enum {
     SLOTS = 256,
-    LATEST = WEIR_FORMER_MAX + 1 /* members of a family that are remembered: one is the own id */
+    MEMBERS = WEIR_FORMER_MAX + 1, /* of a family: one is the own id */
+    OLD = MEMBERS / 4 * 3          /* the place in the order of members from which one is old */
 };
 
 #define HOUR_NS ((int64_t)3600 * 1000000000)
 #define DAY_NS  (24 * HOUR_NS)
 
+typedef struct member {
+    uint64_t number; /* of the first member 1, of the next one 2, ...; 0: there is none */
+    uint64_t id;
+    uint64_t place; /* in the family */
+} member;
+
 typedef struct family {
     uint64_t id;
-    uint64_t reset_id;       /* for weir_store_current_id() */
-    size_t len;              /* how many members the registry had at the last look */
-    uint64_t latest[LATEST]; /* member i is at i % LATEST */
+    uint64_t reset_id; /* for weir_store_current_id() */
+    size_t len;
+    member of[MEMBERS]; /* the newest first, as of the last look */
+    uint64_t changes;   /* of the registry, at the last look */
     struct family *next;
     struct family *next_noted;
-    bool noted; /* a limit of it was noted since the last weir_store_keep() */
+    bool noted;     /* a limit of it was noted since the last weir_store_keep() */
+    uint64_t turns; /* 2 + how often weir_store_keep() found that */
 } family;
 
 /* A limit of a family. */
@@ -43,6 +52,7 @@ typedef struct variant {
     uint64_t text_id; /* weir_store_policy_id() */
     family *family;
     weir_policy policy; /* its time zone is one of the store */
+    uint64_t turn;      /* family->turns when it was noted last */
     struct variant *next;
 } variant;
 
@@ -92,31 +102,44 @@ static uint64_t family_id(const weir_store *s, const weir_policy *p, const char 
     return weir_siphash(secret, name, len);
 }
 
-/* Reads member i of a family. Returns 0 if it has none. */
-static uint64_t member_of(const weir_store *s, uint64_t family_of, size_t i)
+#define MEMBER_TEXT WEIR_MEMBER_TEXT "%016" PRIx64 " %016" PRIx64 /* its number and its id */
+
+static member read_member(const weir_store *s, const family *f, uint64_t place)
 {
-    char text[32] = "";
-    uint64_t id = 0;
-    (void)weir_policy_registry_text(weir_image_policies(s->image), family_of + i, text,
+    char text[64] = "";
+    member m = {.place = place};
+    (void)weir_policy_registry_text(weir_image_policies(s->image), f->id + place, text,
                                     sizeof text);
-    return sscanf(text, WEIR_MEMBER_TEXT "%" SCNx64, &id) == 1 ? id : 0;
+    if (sscanf(text, WEIR_MEMBER_TEXT "%" SCNx64 " %" SCNx64, &m.number, &m.id) != 2)
+        m.number = m.id = 0;
+    return m;
 }
 
 /* Notices members that were added. */
 static void look(const weir_store *s, family *f)
 {
-    uint64_t id;
-    while ((id = member_of(s, f->id, f->len)) != 0)
-        f->latest[f->len++ % LATEST] = id;
+    uint64_t changes = weir_policy_registry_changes(weir_image_policies(s->image));
+    if (changes == f->changes)
+        return;
+    f->changes = changes;
+    f->len = 0;
+    for (size_t i = 0; i < MEMBERS; i++) {
+        size_t at = i;
+        member m = read_member(s, f, i);
+        for (; at > 0 && f->of[at - 1].number < m.number; at--)
+            f->of[at] = f->of[at - 1];
+        f->of[at] = m;
+        f->len += m.number > 0;
+    }
 }
 
-static bool has_member(const weir_store *s, const family *f, uint64_t id)
+/* The place of an id in the order of members; MEMBERS if it is none. */
+static size_t order_of(const family *f, uint64_t id)
 {
-    for (size_t i = 0; i < f->len; i++) {
-        if (member_of(s, f->id, i) == id)
-            return true;
-    }
-    return false;
+    size_t i = 0;
+    while (i < f->len && f->of[i].id != id)
+        i++;
+    return i < f->len ? i : MEMBERS;
 }
 
 static family *get_family(weir_kept *k, uint64_t id, uint64_t reset_id)
@@ -127,6 +150,8 @@ static family *get_family(weir_kept *k, uint64_t id, uint64_t reset_id)
     if (!f && (f = port_zalloc(1, sizeof *f))) {
         f->id = id;
         f->reset_id = reset_id;
+        f->changes = UINT64_MAX; /* unlike any */
+        f->turns = 2; /* more than 0, the turn of what was not noted, and not the next one */
         f->next = k->families;
         k->families = f;
     }
@@ -167,10 +192,95 @@ static void note_family(weir_kept *k, family *f)
     k->noted = f;
 }
 
+/* Forgets the text of an id, unless a reservation needs it. */
+static void forget_text(const weir_store *s, uint64_t id)
+{
+    if (!weir_reserve_refers(s->reserved, id))
+        weir_policy_registry_forget(weir_image_policies(s->image), id);
+}
+
+/* Forgets the text of a limit that is no member any more, and of its policy if no member that this
+ * process knows has it. */
+static void forget_limit(const weir_store *s, uint64_t id)
+{
+    const variant *of = find_variant(s->kept, id);
+    bool used = !of;
+    for (size_t i = 0; i < SLOTS && !used; i++) {
+        for (const variant *v = s->kept->slot[i]; v && !used; v = v->next)
+            used = v->text_id == of->text_id && order_of(v->family, v->id) < MEMBERS;
+    }
+    forget_text(s, id);
+    if (!used)
+        forget_text(s, of->text_id);
+}
+
+/* The turn in which this process noted a limit last; 0: it did not. */
+static uint64_t turn_of(const weir_store *s, uint64_t id)
+{
+    const variant *v = find_variant(s->kept, id);
+    return v ? v->turn : 0;
+}
+
+/* Whether this process noted a limit in this turn or the last one. */
+static bool is_in_use(const weir_store *s, const family *f, uint64_t id)
+{
+    return turn_of(s, id) + 1 >= f->turns;
+}
+
+/* Finds a free place; or else the member that was not in use for the longest time; or else the
+ * oldest one. */
+static member find_place(const weir_store *s, const family *f)
+{
+    member last = f->of[MEMBERS - 1];
+    uint64_t turn = f->len < MEMBERS ? 0 : turn_of(s, last.id);
+    for (size_t i = MEMBERS - 1; i-- > 0;) {
+        uint64_t other = turn_of(s, f->of[i].id);
+        if (other < turn && !is_in_use(s, f, f->of[i].id)) {
+            last = f->of[i];
+            turn = other;
+        }
+    }
+    return last;
+}
+
+/* Whether a limit that is not in use is newer than a member. */
+static bool has_newer_former(const weir_store *s, const family *f, size_t order)
+{
+    while (order-- > 0) {
+        if (!is_in_use(s, f, f->of[order].id))
+            return true;
+    }
+    return false;
+}
+
+/* Makes an id the newest member, in the place of another one or of its own. */
+static void add_member(const weir_store *s, family *f, uint64_t id, member gone)
+{
+    char text[64];
+    int len = snprintf(text, sizeof text, MEMBER_TEXT, f->of[0].number + 1, id);
+    weir_policy_registry_forget(weir_image_policies(s->image), f->id + gone.place);
+    (void)!weir_image_note_policy(s->image, f->id + gone.place, text, (size_t)len, true);
+    look(s, f);
+    if (gone.id != 0 && gone.id != id)
+        forget_limit(s, gone.id);
+}
+
+/* A limit that is in use but no member is one of many. It stays so: otherwise all of them would
+ * come and go in each turn. An old member that is in use becomes the newest, because a process that
+ * opens the file later does not know that it is in use. */
+static void note_member(const weir_store *s, family *f, uint64_t id)
+{
+    size_t order = order_of(f, id);
+    if (order == MEMBERS && !is_in_use(s, f, id))
+        add_member(s, f, id, find_place(s, f));
+    else if (order >= OLD && order < MEMBERS && has_newer_former(s, f, order))
+        add_member(s, f, id, f->of[order]);
+}
+
 weir_status weir_store_note_limit(const weir_store *s, uint64_t id, const weir_policy *p,
                                   const char *name, size_t len)
 {
-    char text[32];
+    weir_reserve_lock(s->reserved); /* one thread of all processes changes families */
     weir_store_note_policy(s, id, p);
     port_mutex_lock(s->kept->mutex);
     family *f = get_family(s->kept, family_id(s, p, name, len), weir_store_reset_id(name, len));
@@ -178,14 +288,15 @@ weir_status weir_store_note_limit(const weir_store *s, uint64_t id, const weir_p
     if (f) {
         weir_policy unused;
         look(s, f);
-        int text_len = snprintf(text, sizeof text, WEIR_MEMBER_TEXT "%016" PRIx64, id);
-        if (!has_member(s, f, id))
-            (void)!weir_image_note_policy(s->image, f->id + f->len, text, (size_t)text_len);
-        look(s, f);
-        no_memory = !get_variant(s, id, f) && weir_store_policy_find(s, id, &unused) == WEIR_OK;
+        note_member(s, f, id);
+        variant *v = get_variant(s, id, f);
+        no_memory = !v && weir_store_policy_find(s, id, &unused) == WEIR_OK;
+        if (v)
+            v->turn = f->turns;
         note_family(s->kept, f);
     }
     port_mutex_unlock(s->kept->mutex);
+    weir_reserve_unlock(s->reserved);
     return no_memory ? WEIR_E_NOMEM : WEIR_OK;
 }
 
@@ -193,7 +304,7 @@ bool weir_store_keeps_limit(const weir_store *s, uint64_t id)
 {
     port_mutex_lock(s->kept->mutex);
     const variant *v = find_variant(s->kept, id);
-    bool keeps = v && has_member(s, v->family, id);
+    bool keeps = v && order_of(v->family, id) < MEMBERS;
     port_mutex_unlock(s->kept->mutex);
     return keeps;
 }
@@ -229,8 +340,8 @@ static int64_t family_span(const weir_store *s, family *f)
 {
     int64_t longest_ns = 0;
     look(s, f);
-    for (size_t i = 0; f->len > 1 && i < f->len && i < LATEST; i++) {
-        const variant *v = get_variant(s, f->latest[i], f);
+    for (size_t i = 0; f->len > 1 && i < f->len; i++) {
+        const variant *v = get_variant(s, f->of[i].id, f);
         for (uint32_t j = 0; v && j < v->policy.layers; j++) {
             int64_t span_ns = span_of(&v->policy.layer[j]);
             longest_ns = span_ns > longest_ns ? span_ns : longest_ns;
@@ -277,6 +388,7 @@ void weir_store_keep(weir_store *s)
         longest_ns = span_ns > longest_ns ? span_ns : longest_ns;
         s->kept->noted = f->next_noted;
         f->noted = false;
+        f->turns++;
     }
     bool first = !s->kept->begun;
     s->kept->begun = true;
@@ -343,8 +455,8 @@ static size_t find_formers(weir_store *s, uint64_t policy_id, const void *key, s
     uint64_t generation = own ? own->id ^ policy_id : 0;
     if (f)
         look(s, f);
-    for (size_t i = 0; f && i < f->len && i < LATEST && n < WEIR_FORMER_MAX; i++) {
-        uint64_t id = f->latest[(f->len - 1 - i) % LATEST];
+    for (size_t i = 0; f && i < f->len && n < WEIR_FORMER_MAX; i++) {
+        uint64_t id = f->of[i].id;
         const variant *v = id != own->id ? get_variant(s, id, f) : NULL;
         if (v)
             ret[n++] = (former){&v->policy, weir_area_of(s, id),

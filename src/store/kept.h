@@ -11,9 +11,10 @@
  * under the new id and removed from the old one, under the locks of all of them. So threads and
  * processes with different limits can pass a state back and forth.
  *
- * The members of a family are entries of the policy registry: the text of id F + i is the id of
- * member i of the family F. So all processes know them, also after a restart. The newest
- * WEIR_FORMER_MAX others are searched.
+ * WEIR_FORMER_MAX + 1 members of a family are entries of the policy registry: the texts of the ids
+ * F, F + 1, ... are the numbers and ids of the members of the family F. So all processes know them,
+ * also after a restart. To make room for a new one, the oldest one that is not in use is forgotten,
+ * with its text.
  *
  * Crash safety: the state is stored under the new id before it is removed from the old one. If the
  * process is killed in between, both have it. A journal in the table's header says so, and the next

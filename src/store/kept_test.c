@@ -502,27 +502,6 @@ static void shared_file(void **unused)
     unlink(path);
 }
 
-/* If the registry has no space for a limit, or only for a part, keys do not keep what they use. */
-static void full_registry(void **unused)
-{
-    (void)unused;
-    for (int left_over = 0; left_over < 4; left_over++) {
-        weir_store *s = store_with_key(NULL);
-        size_t before = weir_policy_registry_len(weir_image_policies(s->image));
-        limit a = limit_of(s, "q", "fixed-window 10/d");
-        assert_true(weir_store_keeps_limit(s, a.id));
-        assert_false(weir_store_keeps_limit(s, a.id + 1));
-        size_t len = weir_policy_registry_len(weir_image_policies(s->image));
-        assert_int_equal(len, before + 3);
-        for (uint64_t id = 1; len++ < WEIR_POLICY_REGISTRY_ENTRIES - (size_t)left_over; id++)
-            assert_true(weir_image_note_policy(s->image, id, "x", 1));
-        limit b = limit_of(s, "q", "fixed-window 20/d");
-        assert_true(weir_store_keeps_limit(s, a.id));
-        assert_int_equal(weir_store_keeps_limit(s, b.id), left_over == 3);
-        weir_store_close(s);
-    }
-}
-
 /* Changes of small and large states. */
 static const char *const changes[][2] = {
     {"fixed-window 10/h", "fixed-window 20/h"},
@@ -732,7 +711,7 @@ int main(void)
         cmocka_unit_test(prepared_keys),   cmocka_unit_test(in_a_partition),
         cmocka_unit_test(a_full_table),    cmocka_unit_test(lost_moves),
         cmocka_unit_test(full_journal),    cmocka_unit_test(kills),
-        cmocka_unit_test(shared_file),     cmocka_unit_test(full_registry),
+        cmocka_unit_test(shared_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

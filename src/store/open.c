@@ -230,9 +230,17 @@ static weir_status policy_find(void *ctx, uint64_t policy_id, weir_policy *ret)
     return weir_store_policy_find(ctx, policy_id, ret);
 }
 
+static bool policy_known(void *ctx, uint64_t policy_id)
+{
+    return weir_store_knows(ctx, policy_id);
+}
+
 static void policy_note(void *ctx, uint64_t policy_id, const weir_policy *p)
 {
-    weir_store_note_policy(ctx, policy_id, p);
+    char text[WEIR_POLICY_TEXT_MAX];
+    const weir_store *s = ctx;
+    size_t len = weir_policy_print(p, text, sizeof text);
+    weir_image_note_policy(s->image, policy_id, text, len, false);
 }
 
 static bool may_have_moved(void *ctx, uint64_t policy_id, int64_t now_ns)
@@ -242,7 +250,8 @@ static bool may_have_moved(void *ctx, uint64_t policy_id, int64_t now_ns)
 
 static weir_status open_reservations(weir_store *s, weir_part part)
 {
-    const weir_reserve_hooks hooks = {s, run_state, policy_find, policy_note, may_have_moved};
+    const weir_reserve_hooks hooks = {s,           run_state,     policy_find, policy_known,
+                                      policy_note, may_have_moved};
     return weir_reserve_open(&s->reserved, part.at, part.bytes, weir_image_is_new(s->image),
                              weir_image_processes(s->image), s->secret, &hooks);
 }

@@ -425,10 +425,11 @@ static const weir_policy *policy_of(table *t, uint64_t policy_id)
  * restart. */
 static bool keep_policy(table *t, uint64_t policy_id, const weir_policy *p)
 {
-    if (policy_of(t, policy_id))
-        return true;
-    t->hooks.policy_note(t->hooks.ctx, policy_id, p);
-    return policy_of(t, policy_id) != NULL;
+    const weir_reserve_hooks *h = &t->hooks;
+    bool is_known = h->policy_known(h->ctx, policy_id);
+    if (!is_known)
+        h->policy_note(h->ctx, policy_id, p);
+    return (is_known || h->policy_known(h->ctx, policy_id)) && policy_of(t, policy_id);
 }
 
 /* ---- callbacks on states --------------------------------------------------------------------- */
@@ -769,6 +770,15 @@ void weir_reserve_zero_units(weir_reserve *r, uint64_t hash)
 void weir_reserve_rename(weir_reserve *r, uint64_t hash, uint64_t to_hash, uint64_t to_policy_id)
 {
     rewrite_key((table *)r, hash, false, to_hash, to_policy_id);
+}
+
+bool weir_reserve_refers(const weir_reserve *r, uint64_t policy_id)
+{
+    const table *t = (const table *)r;
+    bool refers = false;
+    for (uint32_t slot = 0; slot < t->max; slot++)
+        refers |= t->records[slot].policy_id == policy_id && sound(t, &t->records[slot], slot);
+    return refers;
 }
 
 bool weir_reserve_any(const weir_reserve *r)

@@ -55,6 +55,9 @@ typedef struct weir_reserve_hooks {
     /* Finds the policy of an id. Returns WEIR_OK, or WEIR_E_ABSENT if the id is unknown. */
     weir_status (*policy_find)(void *ctx, uint64_t policy_id, weir_policy *ret);
 
+    /* Whether policy_find() will find the policy of an id after a restart. */
+    bool (*policy_known)(void *ctx, uint64_t policy_id);
+
     /* Stores a policy, so that policy_find() finds it, also after a restart. */
     void (*policy_note)(void *ctx, uint64_t policy_id, const weir_policy *p);
 
@@ -134,6 +137,10 @@ void weir_reserve_zero_units(weir_reserve *r, uint64_t hash);
  * expired stay where they are. Call it under the lock that was held during the move. Takes time in
  * proportion to the open reservations. */
 void weir_reserve_rename(weir_reserve *r, uint64_t hash, uint64_t to_hash, uint64_t to_policy_id);
+
+/* Whether a reservation of a policy's id is open, or can still be committed late. Call it under the
+ * lock. Takes time in proportion to the reservations. */
+bool weir_reserve_refers(const weir_reserve *r, uint64_t policy_id);
 
 /* Whether there are open reservations. May miss one that another thread is making. */
 bool weir_reserve_any(const weir_reserve *r);

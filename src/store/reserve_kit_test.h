@@ -95,6 +95,12 @@ static inline weir_status fake_find(void *ctx, uint64_t policy_id, weir_policy *
     return WEIR_E_ABSENT;
 }
 
+static inline bool fake_known(void *ctx, uint64_t policy_id)
+{
+    weir_policy unused;
+    return fake_find(ctx, policy_id, &unused) == WEIR_OK;
+}
+
 static inline void fake_note(void *ctx, uint64_t policy_id, const weir_policy *p)
 {
     fake *f = ctx;
@@ -113,7 +119,7 @@ static inline bool fake_moved(void *ctx, uint64_t policy_id, int64_t now_ns)
 static inline weir_reserve *open_part(fake *f, void *part, size_t bytes, bool is_new,
                                       const weir_processes *processes)
 {
-    const weir_reserve_hooks hooks = {f, fake_run, fake_find, fake_note, fake_moved};
+    const weir_reserve_hooks hooks = {f, fake_run, fake_find, fake_known, fake_note, fake_moved};
     weir_reserve *r = NULL;
     assert_int_equal(weir_reserve_open(&r, part, bytes, is_new, processes, secret, &hooks),
                      WEIR_OK);

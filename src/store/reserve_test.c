@@ -240,7 +240,7 @@ static void check_refused(void **unused)
     assert_int_equal(try_commit(&x, known, s_ns), WEIR_OK);
     tear_down(&x);
     weir_reserve *r = NULL;
-    const weir_reserve_hooks hooks = {NULL, fake_run, fake_find, fake_note, fake_moved};
+    const weir_reserve_hooks hooks = {NULL, fake_run, fake_find, fake_known, fake_note, fake_moved};
     assert_int_equal(weir_reserve_open(&r, &x, SMALL - 1, true, &first, secret, &hooks),
                      WEIR_E_RANGE);
     weir_reserve_close(NULL);

@@ -20,7 +20,7 @@ enum { GROUP = 32 }; /* requests whose states are prefetched at once */
 _Static_assert(WEIR_POLICY_CLASS >> (64 - WEIR_CLASS_BITS) == WEIR_CLASS_MASK,
                "the high bits of an id are the class");
 
-static bool is_known(const weir_store *s, uint64_t policy_id)
+bool weir_store_knows(const weir_store *s, uint64_t policy_id)
 {
     char text[WEIR_POLICY_TEXT_MAX];
     return weir_policy_registry_text(weir_image_policies(s->image), policy_id, text, sizeof text);
@@ -37,11 +37,11 @@ static uint64_t id_of(const weir_store *s, const weir_policy *p, uint64_t hash)
 {
     unsigned former[WEIR_FORMER_CLASSES];
     uint64_t id = with_class(hash, weir_pack_class(p));
-    if (is_known(s, id))
+    if (weir_store_knows(s, id))
         return id;
     weir_pack_former_classes(p, former);
     for (size_t i = 0; i < WEIR_FORMER_CLASSES; i++) {
-        if (is_known(s, with_class(hash, former[i])))
+        if (weir_store_knows(s, with_class(hash, former[i])))
             return with_class(hash, former[i]);
     }
     return id;
@@ -52,7 +52,7 @@ uint64_t weir_store_policy_id(const weir_store *s, const weir_policy *p)
     char text[WEIR_POLICY_TEXT_MAX];
     size_t len = weir_policy_print(p, text, sizeof text);
     uint64_t id = id_of(s, p, weir_siphash(s->secret, text, len));
-    weir_image_note_policy(s->image, id, text, len);
+    weir_image_note_policy(s->image, id, text, len, false);
     return id;
 }
 
@@ -437,7 +437,7 @@ bool weir_id_is_of(const weir_store *s, uint64_t current_id, uint64_t id, uint64
 
 uint64_t weir_recorded_id(const weir_store *s, const weir_policy *p, uint64_t policy_id)
 {
-    if (!has_resets(s) || is_known(s, policy_id))
+    if (!has_resets(s) || weir_store_knows(s, policy_id))
         return policy_id;
     uint64_t id = weir_store_policy_id(s, p);
     return weir_area_of(s, policy_id) == &s->common

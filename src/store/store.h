@@ -100,6 +100,9 @@ _Static_assert((WEIR_ID_PARTITION & WEIR_POLICY_CLASS) == 0, "the class stays");
  * weir_store_current_id(). */
 bool weir_id_is_of(const weir_store *s, uint64_t current_id, uint64_t id, uint64_t policy);
 
+/* Whether the registry has the policy of an id. */
+bool weir_store_knows(const weir_store *s, uint64_t policy_id);
+
 /* The id that the record of a reservation has, under which the registry must have the policy. The
  * registry is not filled with the ids of generations: it has the id of the text. */
 uint64_t weir_recorded_id(const weir_store *s, const weir_policy *p, uint64_t policy_id);

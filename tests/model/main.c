@@ -41,9 +41,13 @@
     X(table_journal)                                                                               \
     X(table_move_death)                                                                            \
     X(registry_read)                                                                               \
+    X(registry_changes)                                                                            \
     X(registry_same)                                                                               \
     X(registry_both)                                                                               \
     X(registry_death)                                                                              \
+    X(registry_replace)                                                                            \
+    X(registry_replace_note)                                                                       \
+    X(registry_replace_death)                                                                      \
     X(clock_look)                                                                                  \
     X(clock_jump)                                                                                  \
     X(clock_ticks)                                                                                 \

@@ -32,8 +32,8 @@ static void prepare_registry(void)
 
 static void note_id(uint64_t id)
 {
-    noted->done[model_self()] = weir_policy_registry_note(
-        registry, id, id == ID ? "gcra 1/s" : "gcra 25/s", 8 + (id != ID));
+    const char *text = id == ID ? "gcra 1/s" : "gcra 2/s";
+    noted->done[model_self()] = weir_policy_registry_note(registry, id, text, 8, true);
 }
 
 static void note_first(void)
@@ -50,7 +50,7 @@ static void note_other(void)
 static bool read_id(uint64_t id)
 {
     char buf[32];
-    const char *text = id == ID ? "gcra 1/s" : "gcra 25/s";
+    const char *text = id == ID ? "gcra 1/s" : "gcra 2/s";
     size_t len = weir_policy_registry_text(registry, id, buf, sizeof buf);
     MODEL_CHECK(len == 0 || (len == strlen(text) && memcmp(buf, text, len) == 0));
     return len > 0;
@@ -60,6 +60,13 @@ static void read_first(void)
 {
     bool is_there = read_id(ID);
     MODEL_CHECK(read_id(ID) || !is_there);
+}
+
+/* The number of changes says that the text is there. */
+static void read_changed(void)
+{
+    if (weir_policy_registry_changes(registry) > 0)
+        MODEL_CHECK(read_id(ID));
 }
 
 static void note_and_read(void)
@@ -82,8 +89,64 @@ static void check_noted_both(void)
     MODEL_CHECK(read_id(ID) && read_id(OTHER_ID));
 }
 
+static void note_other_and_read(void)
+{
+    note_other();
+    MODEL_CHECK(read_id(OTHER_ID));
+}
+
+/* The first text is there. */
+static void prepare_replacing(void)
+{
+    prepare_registry();
+    note_first();
+    noted->done[model_self()] = false;
+}
+
+/* The other text gets the memory of the first. */
+static void replace(void)
+{
+    weir_policy_registry_forget(registry, ID);
+    note_other_and_read();
+}
+
+static void read_both(void)
+{
+    bool is_there = read_id(OTHER_ID);
+    (void)read_id(ID);
+    MODEL_CHECK(read_id(OTHER_ID) || !is_there);
+}
+
+static void check_replaced(void)
+{
+    MODEL_CHECK(read_id(OTHER_ID) || !noted->done[0]);
+    weir_policy_registry_repair(registry);
+    MODEL_CHECK(read_id(OTHER_ID) || !noted->done[0]);
+    note_first();
+    note_other();
+    MODEL_CHECK(read_id(ID) && read_id(OTHER_ID));
+}
+
+const model_scene model_registry_replace = {
+    "registry: a text is replaced", prepare_replacing, {replace, read_both}, check_replaced, 0};
+const model_scene model_registry_replace_note = {
+    "registry: a text is replaced, and two note the new one",
+    prepare_replacing,
+    {replace, note_other_and_read},
+    check_replaced,
+    0};
+const model_scene model_registry_replace_death = {"registry: the replacement of a text is killed",
+                                                  prepare_replacing,
+                                                  {replace, note_other},
+                                                  check_replaced,
+                                                  1};
 const model_scene model_registry_read = {
     "registry: a note and a look-up", prepare_registry, {note_first, read_first}, check_noted, 0};
+const model_scene model_registry_changes = {"registry: a note, and a look at the changes",
+                                            prepare_registry,
+                                            {note_first, read_changed},
+                                            check_noted,
+                                            0};
 const model_scene model_registry_same = {"registry: two note the same policy",
                                          prepare_registry,
                                          {note_and_read, note_and_read},
@@ -290,6 +353,13 @@ static bool make_one(unsigned process, int64_t cost, uint64_t *ret_id)
     return request.decision.allowed;
 }
 
+static bool policy_known(void *ctx, uint64_t id)
+{
+    (void)ctx;
+    (void)id;
+    return true;
+}
+
 static bool has_moved(void *ctx, uint64_t id, int64_t at_ns)
 {
     (void)ctx;
@@ -298,7 +368,8 @@ static bool has_moved(void *ctx, uint64_t id, int64_t at_ns)
     return false;
 }
 
-static const weir_reserve_hooks hooks = {NULL, run_state, find_policy, note_policy, has_moved};
+static const weir_reserve_hooks hooks = {NULL,         run_state,   find_policy,
+                                         policy_known, note_policy, has_moved};
 
 static void open_reservations(unsigned t, void *part, bool is_new)
 {

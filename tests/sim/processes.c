@@ -181,9 +181,10 @@ void port_assert_failed(const char *expression, const char *file, int line)
 
 /* ---- the parts of the store that belong to a file -------------------------------------------- */
 
-bool weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text, size_t len)
+bool weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text, size_t len,
+                            bool may_fill)
 {
-    return weir_policy_registry_note(&m->registry, policy_id, text, len);
+    return weir_policy_registry_note(&m->registry, policy_id, text, len, may_fill);
 }
 
 const weir_policy_registry *weir_image_policies(const weir_image *m)
@@ -257,11 +258,17 @@ static weir_status policy_find(void *ctx, uint64_t policy_id, weir_policy *ret)
     return known ? WEIR_OK : WEIR_E_ABSENT;
 }
 
+static bool policy_known(void *ctx, uint64_t policy_id)
+{
+    return weir_store_knows(ctx, policy_id);
+}
+
 static void policy_note(void *ctx, uint64_t policy_id, const weir_policy *p)
 {
     char text[WEIR_POLICY_TEXT_MAX];
     const weir_store *s = ctx;
-    weir_image_note_policy(s->image, policy_id, text, weir_policy_print(p, text, sizeof text));
+    weir_image_note_policy(s->image, policy_id, text, weir_policy_print(p, text, sizeof text),
+                           false);
 }
 
 static bool is_alive(const void *ctx, uint64_t id)
@@ -286,7 +293,8 @@ static weir_store *open_store(process *p, bool is_new)
     sim.alive[p->id.self / 2 % IDS] = p->id.self;
     p->image.registry = weir_policy_registry_at(sim_shared + REGISTRY_AT, REGISTRY);
     weir_store *s = port_zalloc(1, sizeof *s);
-    const weir_reserve_hooks hooks = {s, run_state, policy_find, policy_note, may_have_moved};
+    const weir_reserve_hooks hooks = {s,           run_state,     policy_find, policy_known,
+                                      policy_note, may_have_moved};
     s->image = &p->image;
     s->resets = &sim.resets;
     s->secret = secret;

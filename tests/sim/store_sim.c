@@ -260,7 +260,7 @@ static void commit(weir_store *s, const call *c)
 /* Stores the text of a policy that no request has. */
 static void note(weir_store *s, unsigned i)
 {
-    if (weir_image_note_policy(s->image, 1000 + i, extra[i], strlen(extra[i])))
+    if (weir_image_note_policy(s->image, 1000 + i, extra[i], strlen(extra[i]), false))
         world.noted[i] = true;
 }
 

@@ -29,14 +29,18 @@ const char *weir_policy_registry_check(const weir_policy_registry *r)
     for (size_t i = 0; i < r->entries_len; i++) {
         const entry *e = &part_of(r)->entries[i];
         uint64_t id = port_word_load_relaxed(&e->id), place = port_word_load_relaxed(&e->place);
-        uint64_t begin = (place >> LEN_BITS) - 1;
-        size_t len = 0;
-        if (id == 0 && place == 0)
+        uint64_t begin = (place >> LEN_BITS & AT_MASK) - 1;
+        copy c;
+        size_t len = 0, found;
+        if ((id == 0 && place == 0) || (place & ~USES_MASK) == FORGOTTEN || (place & TAKEN))
             continue;
-        if (id == 0 || find(r, id, false) != e)
-            return weir_wrong("policy %zu: its id is not found", i);
-        if (place != 0 && !text_of(r, id, place, &len))
+        if (id == 0)
+            return weir_wrong("policy %zu: it has no id", i);
+        if (place & FORGOTTEN ? !split(r, place, &begin, &len)
+                              : place != 0 && !(len = read_text(r, id, place, &c)))
             return weir_wrong("policy %zu: its text is damaged", i);
+        if (place != 0 && !(place & FORGOTTEN) && !find(r, id, &c, &found))
+            return weir_wrong("policy %zu: its id is not found", i);
         if (place != 0 && begin + bytes_of(len) > used)
             return weir_wrong("policy %zu: its text is beyond the end", i);
         if (place != 0 && !mark(marks, begin, bytes_of(len)))

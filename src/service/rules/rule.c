@@ -174,13 +174,13 @@ static weir_status build_parts(weir_rule *r, const weir_store *store, const weir
                                const weir_rule_spec *spec, weir_rule_error *ret)
 {
     weir_status st = read_limit(&r->limit, zones, spec->limit, spec->policy, ret);
-    if (st == WEIR_OK)
-        st = build_limit(&r->limit, store, spec->name, "", spec->limit);
     if (st == WEIR_OK && spec->candidate)
         st = weir_rule_candidate_build(&r->candidate, store, zones, spec->name, spec->candidate,
                                        spec->candidate_policy, ret);
     if (st == WEIR_OK)
         st = build_overrides(r, store, zones, spec);
+    if (st == WEIR_OK) /* the last one: its states are found, however many overrides there are */
+        st = build_limit(&r->limit, store, spec->name, "", spec->limit);
     if (st == WEIR_OK && spec->key)
         st = build_key(r->options, spec->key);
     if (st == WEIR_OK)

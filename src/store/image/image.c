@@ -605,7 +605,7 @@ weir_status weir_image_end_backup(weir_image *m, const weir_store_options *optio
 static bool copy_text(void *ctx, uint64_t id, const char *text, size_t len)
 {
     weir_image *m = ctx;
-    (void)weir_image_note_policy(m, id, text, len); /* counts the texts that do not fit */
+    (void)weir_image_note_policy(m, id, text, len, true); /* counts the texts that do not fit */
     return true;
 }
 
@@ -700,10 +700,13 @@ weir_image_stats weir_image_stats_get(const weir_image *m)
                               .policies_refused = port_load_relaxed(&m->policies_refused)};
 }
 
-bool weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text, size_t len)
+_Static_assert(WEIR_POLICY_TEXT_MAX - 1 <= WEIR_POLICY_REGISTRY_TEXT_MAX, "any policy fits");
+
+bool weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text, size_t len,
+                            bool may_fill)
 {
-    bool noted =
-        len < WEIR_POLICY_TEXT_MAX && weir_policy_registry_note(&m->registry, policy_id, text, len);
+    bool noted = len < WEIR_POLICY_TEXT_MAX &&
+                 weir_policy_registry_note(&m->registry, policy_id, text, len, may_fill);
     if (!noted)
         port_add_relaxed(&m->policies_refused, 1);
     return noted;

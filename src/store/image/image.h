@@ -130,9 +130,10 @@ void weir_image_copy(weir_image *m, const weir_image *from);
 
 /* ---- policies -------------------------------------------------------------------------------- */
 
-/* Stores the text of a policy's id, if it has none. Returns false if there is no space. Any
- * thread. */
-bool weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text, size_t len);
+/* Stores the text of a policy's id, if it has none. Returns false if there is no space; see
+ * weir_policy_registry_note(). Any thread. */
+bool weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text, size_t len,
+                            bool may_fill);
 
 /* The texts, to read them. Any thread. */
 const weir_policy_registry *weir_image_policies(const weir_image *m);

@@ -74,13 +74,14 @@ static void check_anonymous(void **state)
     assert_int_equal(weir_image_processes(m)->self, 1);
     assert_null(weir_image_processes(m)->alive);
     assert_int_equal(weir_image_sync(m), WEIR_OK);
-    weir_image_note_policy(m, 7, "gcra 1/s", 8);
+    weir_image_note_policy(m, 7, "gcra 1/s", 8, true);
     char text[WEIR_POLICY_TEXT_MAX];
     assert_int_equal(weir_policy_registry_text(weir_image_policies(m), 7, text, sizeof text), 8);
     static const char longest[WEIR_POLICY_TEXT_MAX] = {'g'};
-    assert_false(weir_image_note_policy(m, 8, longest, sizeof longest)); /* with 0 at its end */
+    assert_false(
+        weir_image_note_policy(m, 8, longest, sizeof longest, true)); /* with 0 at its end */
     assert_int_equal(weir_image_stats_get(m).policies_refused, 1);
-    assert_true(weir_image_note_policy(m, 8, longest, sizeof longest - 1));
+    assert_true(weir_image_note_policy(m, 8, longest, sizeof longest - 1, true));
     assert_int_equal(f->opened.found, WEIR_FOUND_NOTHING);
     weir_image_close(m);
     weir_image_close(NULL);
@@ -101,7 +102,7 @@ static void check_survives(void **state)
     memset(p.reserved.at, 3, p.reserved.bytes);
     memcpy(secret, weir_image_secret(m), sizeof secret);
     assert_int_equal(weir_image_processes(m)->self, 1);
-    weir_image_note_policy(m, 7, "gcra 1/s", 8);
+    weir_image_note_policy(m, 7, "gcra 1/s", 8, true);
     weir_image_close(m);
     struct stat s;
     assert_int_equal(stat(f->path, &s), 0);
@@ -604,7 +605,7 @@ static void check_other_size(void **state)
         memset(weir_image_parts_get(m).table.at, 4, TABLE);
         const weir_clock_reading reading = {5 * INT64_C(1000000000), 6, 7, 8};
         weir_clock_slots_write(weir_image_clock_slots(m), &reading);
-        weir_image_note_policy(m, 7, "gcra 1/s", 8);
+        weir_image_note_policy(m, 7, "gcra 1/s", 8, true);
         weir_image_close(m);
 
         m = must_open_other(f);

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* A hash index by id, and an area of texts. An id takes an index entry with one compare-and-swap.
- * Its text is written to memory that it has reserved, and published with one store. A process that
+ * Its text is written to memory that it has reserved, and published with one more. A process that
  * is killed in between leaves an id without a text; the next process that stores a text for the id
- * completes it. */
+ * completes it.
+ *
+ * The entry of a forgotten id is marked. A thread that marks it as taken gives it to another id,
+ * with the memory of the text if the new one fits, and counts that. The checksum covers the id and
+ * the count: a thread that still reads the old text finds a wrong one. If the process is killed,
+ * the entry stays taken until the registry is repaired. */
 
 #include "store/image/policy_registry.h"
 
@@ -13,11 +18,15 @@
 
 #include <string.h>
 
-enum {
-    /* Bits of `place` for the text's length. Above them is 1 + the offset of the text. */
-    LEN_BITS = 16,
-    LEN_MAX = (1 << LEN_BITS) - 1
-};
+/* Bits of `place`: the text's length, 1 + its offset, and how often the entry got another id. */
+enum { LEN_BITS = 16, AT_BITS = 22, USES_AT = LEN_BITS + AT_BITS, USES_BITS = 62 - USES_AT };
+
+#define LEN_MASK  (((uint64_t)1 << LEN_BITS) - 1)
+#define AT_MASK   (((uint64_t)1 << AT_BITS) - 1)
+#define USES_MASK ((((uint64_t)1 << USES_BITS) - 1) << USES_AT)
+/* With one of these, no text is found. */
+#define FORGOTTEN ((uint64_t)1 << 63)
+#define TAKEN     ((uint64_t)1 << 62)
 
 typedef struct entry {
     port_word id;    /* 0: free */
@@ -26,8 +35,9 @@ typedef struct entry {
 
 /* Behind the entries are the texts. Each has a checksum of 8 bytes before it. */
 typedef struct registry_part {
-    port_word used; /* bytes used of the texts */
-    uint8_t unused[4088];
+    port_word used;    /* bytes used of the texts */
+    port_word changes; /* how often a text was stored */
+    uint8_t unused[4080];
     entry entries[];
 } registry_part;
 
@@ -35,6 +45,7 @@ enum { TEXT_BYTES = WEIR_POLICY_REGISTRY_TEXT_BYTES / WEIR_POLICY_REGISTRY_ENTRI
 
 _Static_assert(sizeof(registry_part) == 4096, "the file's layout");
 _Static_assert(sizeof(entry) == 16, "the file's layout");
+_Static_assert(WEIR_POLICY_REGISTRY_BYTES < 1 << AT_BITS, "the offset of a text fits");
 _Static_assert(WEIR_POLICY_REGISTRY_TEXT_BYTES % WEIR_POLICY_REGISTRY_ENTRIES == 0,
                "the file's layout");
 
@@ -50,9 +61,10 @@ static registry_part *part_of(const weir_policy_registry *r)
     return r->part;
 }
 
-static uint8_t *texts(const weir_policy_registry *r)
+/* The words of the text at an offset: its checksum, and the text. */
+static port_word *words_at(const weir_policy_registry *r, uint64_t begin)
 {
-    return (uint8_t *)(part_of(r)->entries + r->entries_len);
+    return (port_word *)((char *)(part_of(r)->entries + r->entries_len) + begin);
 }
 
 static size_t bytes_of(size_t len)
@@ -60,55 +72,69 @@ static size_t bytes_of(size_t len)
     return (8 + len + 7) / 8 * 8;
 }
 
-/* Of the text and its id. A checksum against accidents: its key is no secret. */
-static uint64_t checksum(uint64_t id, const uint8_t *text, size_t len)
+/* A text with zeros behind it. */
+typedef union copy {
+    uint64_t words[WEIR_POLICY_REGISTRY_TEXT_MAX / 8];
+    char text[WEIR_POLICY_REGISTRY_TEXT_MAX];
+} copy;
+
+/* Of a text. A checksum against accidents: its key is no secret. */
+static uint64_t checksum(uint64_t id, uint64_t place, const copy *c)
 {
-    const weir_secret key = {id, len};
-    return weir_siphash(key, text, len);
+    const weir_secret key = {id, (place & USES_MASK) | (place & LEN_MASK)};
+    return weir_siphash(key, c->text, place & LEN_MASK);
 }
 
-/* Returns the valid text at a place, or NULL. */
-static const uint8_t *text_of(const weir_policy_registry *r, uint64_t id, uint64_t place,
-                              size_t *ret_len)
+/* Splits a place, whatever its marks are. Returns false if no text can be there. */
+static bool split(const weir_policy_registry *r, uint64_t place, uint64_t *ret_begin,
+                  size_t *ret_len)
 {
-    size_t len = place & LEN_MAX;
-    uint64_t begin = (place >> LEN_BITS) - 1;
-    if (place == 0 || len == 0 || begin % 8 != 0 || begin > r->texts_len ||
-        bytes_of(len) > r->texts_len - begin)
-        return NULL;
-    uint64_t sum;
-    memcpy(&sum, texts(r) + begin, sizeof sum);
-    const uint8_t *text = texts(r) + begin + 8;
-    *ret_len = len;
-    return sum == checksum(id, text, len) ? text : NULL;
+    *ret_len = place & LEN_MASK;
+    *ret_begin = (place >> LEN_BITS & AT_MASK) - 1;
+    return *ret_len > 0 && *ret_len <= WEIR_POLICY_REGISTRY_TEXT_MAX && *ret_begin % 8 == 0 &&
+           *ret_begin <= r->texts_len && bytes_of(*ret_len) <= r->texts_len - *ret_begin;
 }
 
-/* Finds the entry of an id. With `claim`, takes a free entry for it. Returns NULL if there is
- * none. */
-static entry *find(const weir_policy_registry *r, uint64_t id, bool claim)
+/* Reads the text at a place. Returns its length; 0 if it is not valid. */
+static size_t read_text(const weir_policy_registry *r, uint64_t id, uint64_t place, copy *ret)
 {
-    WEIR_ASSERT(id != 0);
-    for (uint64_t i = 0; i < r->entries_len; i++) {
-        entry *e = &part_of(r)->entries[(id % r->entries_len + i) % r->entries_len];
+    uint64_t begin;
+    size_t len;
+    if ((place & (FORGOTTEN | TAKEN)) || !split(r, place, &begin, &len))
+        return 0;
+    const port_word *from = words_at(r, begin);
+    for (size_t i = 0; i < bytes_of(len) / 8 - 1; i++)
+        ret->words[i] = port_word_load_relaxed(&from[1 + i]);
+    return port_word_load_relaxed(from) == checksum(id, place, ret) ? len : 0;
+}
+
+/* An entry in the search for an id. */
+static entry *entry_at(const weir_policy_registry *r, uint64_t id, uint64_t i)
+{
+    return &part_of(r)->entries[(id % r->entries_len + i) % r->entries_len];
+}
+
+/* Finds the valid text of an id. Returns its entry and length; NULL if there is none. */
+static entry *find(const weir_policy_registry *r, uint64_t id, copy *ret, size_t *ret_len)
+{
+    for (uint64_t i = 0; id != 0 && i < r->entries_len; i++) {
+        entry *e = entry_at(r, id, i);
         uint64_t there = port_word_load_relaxed(&e->id); /* relaxed: `place` publishes the entry */
-        if (there == 0) {
-            if (!claim)
-                return NULL;
-            if (port_word_cas_relaxed(&e->id, &there, id))
-                return e;
-        }
-        if (there == id)
+        if (there == 0)
+            return NULL;
+        if (there == id && (*ret_len = read_text(r, id, port_word_load_acquire(&e->place), ret)))
             return e;
     }
     return NULL;
 }
 
 /* Reserves memory for a text. Returns false if there is none. */
-static bool reserve_bytes(const weir_policy_registry *r, size_t bytes, uint64_t *ret_begin)
+static bool reserve_bytes(const weir_policy_registry *r, size_t bytes, uint64_t max,
+                          uint64_t *ret_begin)
 {
     uint64_t used = port_word_load_relaxed(&part_of(r)->used);
     do {
-        if (used % 8 != 0 || used > r->texts_len || bytes > r->texts_len - used)
+        if (used % 8 != 0 || used > max || bytes > max - used)
             return false;
     } while (!port_word_cas_relaxed(&part_of(r)->used, &used, used + bytes));
     WEIR_ASSERT(used % 8 == 0 && used + bytes <= r->texts_len);
@@ -116,36 +142,152 @@ static bool reserve_bytes(const weir_policy_registry *r, size_t bytes, uint64_t 
     return true;
 }
 
-bool weir_policy_registry_note(const weir_policy_registry *r, uint64_t id, const char *text,
-                               size_t len)
+/* Where a text goes. */
+typedef struct target {
+    entry *entry;
+    uint64_t place; /* what the entry has until the text is published */
+    uint64_t begin; /* of the memory, if has_memory */
+    bool has_memory;
+} target;
+
+/* Takes the entry of a forgotten id. Returns false if another thread did. */
+static bool take(const weir_policy_registry *r, entry *e, uint64_t place, uint64_t id, size_t bytes,
+                 target *ret)
 {
-    if (id == 0 || len == 0 || len > LEN_MAX)
+    size_t room;
+    const uint64_t taken = ((place & ~FORGOTTEN) + ((uint64_t)1 << USES_AT)) | TAKEN;
+    if (!port_word_cas_relaxed(&e->place, &place, taken))
         return false;
-    size_t known_len;
-    entry *e = find(r, id, true);
-    if (!e)
-        return false;
-    if (text_of(r, id, port_word_load_acquire(&e->place), &known_len))
-        return true;
-    uint64_t begin;
-    if (!reserve_bytes(r, bytes_of(len), &begin))
-        return false;
-    uint64_t sum = checksum(id, (const uint8_t *)text, len);
-    memcpy(texts(r) + begin, &sum, sizeof sum);
-    memcpy(texts(r) + begin + 8, text, len);
-    /* Pairs with the acquire loads. Two threads may store the same id: they write the same text. */
-    port_word_store_release(&e->place, (begin + 1) << LEN_BITS | len);
+    port_word_store_relaxed(&e->id, id);
+    *ret = (target){.entry = e, .place = taken};
+    ret->has_memory = split(r, taken, &ret->begin, &room) && bytes <= bytes_of(room);
     return true;
+}
+
+/* Whether no memory is lost if a text of so many bytes takes the place of a forgotten one. */
+static bool fits(const weir_policy_registry *r, uint64_t place, size_t bytes)
+{
+    uint64_t begin;
+    size_t len;
+    return !split(r, place, &begin, &len) || bytes <= bytes_of(len);
+}
+
+typedef enum claimed { KNOWN, CLAIMED, NO_ENTRY, LOST_RACE } claimed;
+
+/* Finds an entry for an id that has no valid text: its own without a text, a forgotten one that
+ * fits, a free one, or any other forgotten one.
+ *  may_add  false: no free one. */
+static claimed claim(const weir_policy_registry *r, uint64_t id, size_t bytes, bool may_add,
+                     target *ret)
+{
+    entry *fit = NULL, *other = NULL;
+    uint64_t fit_place = 0, other_place = 0;
+    for (uint64_t i = 0; i < r->entries_len; i++) {
+        copy c;
+        entry *e = entry_at(r, id, i);
+        uint64_t there = port_word_load_relaxed(&e->id);
+        uint64_t place = port_word_load_relaxed(&e->place);
+        *ret = (target){.entry = e};
+        if (there == 0 && !fit && may_add)
+            return port_word_cas_relaxed(&e->id, &there, id) ? CLAIMED : LOST_RACE;
+        if (there == 0)
+            break;
+        if (there == id && place == 0)
+            return CLAIMED;
+        if (there == id && read_text(r, id, place, &c) > 0)
+            return KNOWN;
+        if ((place & FORGOTTEN) && !fit && fits(r, place, bytes)) {
+            fit = e;
+            fit_place = place;
+        } else if (place & FORGOTTEN) {
+            other = e;
+            other_place = place;
+        }
+    }
+    if (fit)
+        return take(r, fit, fit_place, id, bytes, ret) ? CLAIMED : LOST_RACE;
+    if (other)
+        return take(r, other, other_place, id, bytes, ret) ? CLAIMED : LOST_RACE;
+    return NO_ENTRY;
+}
+
+/* Writes a text and publishes it. Two threads that complete an entry write the same text, and the
+ * first counts. */
+static void publish(const weir_policy_registry *r, target t, uint64_t id, const copy *text,
+                    size_t len)
+{
+    port_word *to = words_at(r, t.begin);
+    uint64_t place = (t.place & USES_MASK) | (t.begin + 1) << LEN_BITS | len;
+    port_word_store_relaxed(to, checksum(id, place, text));
+    for (size_t i = 0; i < bytes_of(len) / 8 - 1; i++)
+        port_word_store_relaxed(&to[1 + i], text->words[i]);
+    (void)port_word_cas_release(&t.entry->place, &t.place, place);
+    (void)port_word_add_release(&part_of(r)->changes, 1);
+}
+
+/* What calls that may not fill the registry can use of it. */
+static uint64_t part_for_all(uint64_t whole)
+{
+    return whole / 4 * 3;
+}
+
+/* Lets another id have an entry that gets no text. */
+static void give_back(target t)
+{
+    uint64_t without = t.place == 0 ? FORGOTTEN : (t.place & ~TAKEN) | FORGOTTEN;
+    (void)port_word_cas_relaxed(&t.entry->place, &t.place, without);
+}
+
+bool weir_policy_registry_note(const weir_policy_registry *r, uint64_t id, const char *text,
+                               size_t len, bool may_fill)
+{
+    copy c;
+    target t;
+    claimed found;
+    size_t known_len;
+    if (id == 0 || len == 0 || len > WEIR_POLICY_REGISTRY_TEXT_MAX)
+        return false;
+    if (find(r, id, &c, &known_len))
+        return true;
+    do {
+        bool may_add = may_fill || weir_policy_registry_len(r) < part_for_all(r->entries_len);
+        found = claim(r, id, bytes_of(len), may_add, &t);
+    } while (found == LOST_RACE);
+    if (found != CLAIMED)
+        return found == KNOWN;
+    uint64_t max = may_fill ? r->texts_len : part_for_all(r->texts_len);
+    if (!t.has_memory && !reserve_bytes(r, bytes_of(len), max, &t.begin)) {
+        give_back(t);
+        return false;
+    }
+    c = (copy){.words = {0}};
+    memcpy(c.text, text, len);
+    publish(r, t, id, &c, len);
+    return true;
+}
+
+void weir_policy_registry_forget(const weir_policy_registry *r, uint64_t id)
+{
+    copy c;
+    size_t len;
+    entry *e = find(r, id, &c, &len);
+    uint64_t place = e ? port_word_load_relaxed(&e->place) : 0;
+    if (place != 0 && !(place & (FORGOTTEN | TAKEN)))
+        (void)port_word_cas_relaxed(&e->place, &place, place | FORGOTTEN);
+}
+
+uint64_t weir_policy_registry_changes(const weir_policy_registry *r)
+{
+    return port_word_load_acquire(&part_of(r)->changes);
 }
 
 size_t weir_policy_registry_text(const weir_policy_registry *r, uint64_t id, char *buf, size_t size)
 {
+    copy c;
     size_t len;
-    const entry *e = id == 0 ? NULL : find(r, id, false);
-    const uint8_t *text = e ? text_of(r, id, port_word_load_acquire(&e->place), &len) : NULL;
-    if (!text || len >= size)
+    if (!find(r, id, &c, &len) || len >= size)
         return 0;
-    memcpy(buf, text, len);
+    memcpy(buf, c.text, len);
     buf[len] = '\0';
     return len;
 }
@@ -153,8 +295,11 @@ size_t weir_policy_registry_text(const weir_policy_registry *r, uint64_t id, cha
 size_t weir_policy_registry_len(const weir_policy_registry *r)
 {
     size_t n = 0;
-    for (size_t i = 0; i < r->entries_len; i++)
-        n += port_word_load_relaxed(&part_of(r)->entries[i].id) != 0;
+    for (size_t i = 0; i < r->entries_len; i++) {
+        const entry *e = &part_of(r)->entries[i];
+        n +=
+            port_word_load_relaxed(&e->id) != 0 && !(port_word_load_relaxed(&e->place) & FORGOTTEN);
+    }
     return n;
 }
 
@@ -163,11 +308,12 @@ void weir_policy_registry_each(const weir_policy_registry *r,
                                void *ctx)
 {
     for (size_t i = 0; i < r->entries_len; i++) {
+        copy c;
         const entry *e = &part_of(r)->entries[i];
+        uint64_t place = port_word_load_acquire(&e->place);
         uint64_t id = port_word_load_relaxed(&e->id);
-        size_t len;
-        const uint8_t *text = text_of(r, id, port_word_load_acquire(&e->place), &len);
-        if (text && !fn(ctx, id, (const char *)text, len))
+        size_t len = read_text(r, id, place, &c);
+        if (len > 0 && !fn(ctx, id, c.text, len))
             return;
     }
 }
@@ -176,14 +322,15 @@ void weir_policy_registry_repair(const weir_policy_registry *r)
 {
     uint64_t used = 0;
     for (size_t i = 0; i < r->entries_len; i++) {
+        copy c;
         entry *e = &part_of(r)->entries[i];
-        size_t len;
-        uint64_t place = port_word_load_relaxed(&e->place);
-        if (!text_of(r, port_word_load_relaxed(&e->id), place, &len)) {
-            port_word_store_release(&e->place, 0);
+        uint64_t id = port_word_load_relaxed(&e->id), place = port_word_load_relaxed(&e->place);
+        size_t len = read_text(r, id, place & ~FORGOTTEN, &c);
+        if (len == 0) {
+            port_word_store_release(&e->place, id != 0 ? (place & USES_MASK) | FORGOTTEN : 0);
             continue;
         }
-        uint64_t end = (place >> LEN_BITS) - 1 + bytes_of(len);
+        uint64_t end = (place >> LEN_BITS & AT_MASK) - 1 + bytes_of(len);
         used = used < end ? end : used;
     }
     port_word_store_release(&part_of(r)->used, used);

@@ -40,6 +40,8 @@
     model_cas(MODEL_SITE(MODEL_RELAXED, "port_word_cas_relaxed(" #w ")"), w, from, to)
 #define port_word_cas_acquire(w, from, to)                                                         \
     model_cas(MODEL_SITE(MODEL_ACQUIRE, "port_word_cas_acquire(" #w ")"), w, from, to)
+#define port_word_cas_release(w, from, to)                                                         \
+    model_cas(MODEL_SITE(MODEL_RELEASE, "port_word_cas_release(" #w ")"), w, from, to)
 #define port_load_relaxed(c)     model_count((port_counter *)(c), 0)
 #define port_add_relaxed(c, n)   model_count(c, n)
 #define port_bump_relaxed(c, n)  ((void)model_count(c, n))
