@@ -91,13 +91,82 @@ def test_asyncio():
 
 def test_each_event_loop_has_connections():
     limiter = weir.AsyncLimiter("api", URL, on_error="raise")
-    for _ in range(2):
+    for _ in range(3):
         asyncio.run(limiter.ping())
+    clients = limiter._connection.clients
+    assert len(clients) == 1, "those of a closed loop are dropped"
+    loops = [asyncio.new_event_loop() for _ in range(2)]
+    for loop in loops * 2:
+        loop.run_until_complete(limiter.ping())
+    assert sorted(map(id, clients)) == sorted(map(id, loops))
+    for loop in loops:
+        loop.run_until_complete(limiter.close())
+        loop.close()
+    assert not clients
+
+
+class Step:
+    """Lets the event loop run once."""
+
+    def __await__(self):
+        yield
+
+
+def test_a_cancelled_request_does_not_answer_another():
+    async def main():
+        limiter = weir.AsyncLimiter("gcra 1/365d burst 9", URL, on_error="raise")
+        other = weir.AsyncLimiter("gcra 1/365d burst 7", URL, on_error="raise")
+        await other.check("other", 3)
+        for steps in range(20):
+            task = asyncio.create_task(limiter.check("a", 0))
+            for _ in range(steps):
+                await Step()
+            task.cancel()
+            assert (await other.peek("other"))[1:3] == (7, 4)
+            await asyncio.gather(task, return_exceptions=True)
+        for one in (limiter, other):
+            await one.reset_all()
+            await one.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("call", [
+    lambda l: l.check(None), lambda l: l.check(["a"]), lambda l: l.check("a", None), lambda l: l.check("a", [1]),
+    lambda l: l.charge("a", None), lambda l: l.commit(None, 1),
+])
+def test_other_values_are_type_errors(limiter, call):
+    opened = weir.Limiter("api", URL)
+    with pytest.raises(TypeError):
+        call(opened)
+    assert opened.failures == 0
+
+
+@pytest.mark.parametrize("reply", [b"+OK", b":1", b"*1\r\n:1", b"*6\r\n+a\r\n+a\r\n+a\r\n+a\r\n+a\r\n+a"])
+def test_a_reply_that_is_no_decision(reply):
+    async def answer(reader, writer):
+        while data := await reader.read(4096):
+            writer.write(((reply if b"WEIR." in data else b"+OK") + b"\r\n") * data.count(b"*"))
+        writer.close()
+
+    async def main():
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        seen = []
+        limiter = weir.AsyncLimiter("api", f"weir://127.0.0.1:{port}?timeout=30&on_error=closed", on_failure=seen.append)
+        for named in (False, True):
+            assert await limiter.check("a", named=named) == weir.Decision(False, 0, 0, None, 0, reason="on-error")
+        assert str(seen[0]).startswith("expected a reply of weir, found ")
+        await limiter.close()
+        server.close()
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("call, error, text", [
     (lambda l: l.check("a", -1), weir.ArgumentError, "the cost: expected a whole number from 0 to 2147483647"),
     (lambda l: l.check(""), weir.ArgumentError, "the key has 0 bytes, expected 1 to 65536"),
+    (lambda l: l.check("\ud800"), weir.ArgumentError, "the key or the policy: "),
     (lambda l: l.reserve("a", 1), weir.ArgumentError, "the TTL: expected a duration"),
     (lambda l: l.commit("0123456789abcdef", 1), weir.ReservationError, "no open reservation 0123456789abcdef"),
     (lambda _: weir.Limiter("none", URL).check("a"), weir.PolicyError, "no policy 'none'"),
@@ -115,8 +184,16 @@ def test_mistakes_are_always_raised(call, error, text):
 def test_tls():
     ca = os.environ["WEIR_CA"]
     assert weir.Limiter("api", TLS, password="open", ssl_ca_certs=ca, on_error="raise").check("tls").allowed
+    for options in ({}, {"ssl_check_hostname": "false"}):
+        with pytest.raises(weir.Unavailable):
+            weir.Limiter("api", TLS, password="open", on_error="raise", **options).check("tls")
+    for options in ("ssl_cert_reqs=none&ssl_check_hostname=false", f"ssl_ca_certs={ca}&ssl_min_version=TLSv1_3"):
+        assert weir.Limiter("api", f"{TLS}&{options}", password="open", on_error="raise").check("tls").allowed
+    another_name = TLS.replace("localhost", "127.1")  # the address of localhost, and not in the certificate
     with pytest.raises(weir.Unavailable):
-        weir.Limiter("api", TLS, password="open", on_error="raise").check("tls")
+        weir.Limiter("api", another_name, password="open", on_error="raise", ssl_ca_certs=ca).check("tls")
+    assert weir.Limiter("api", f"{another_name}&ssl_check_hostname=false", password="open", on_error="raise",
+                        ssl_ca_certs=ca).check("tls").allowed
 
     async def main():
         limiter = weir.AsyncLimiter("api", TLS, password="open", ssl_ca_certs=ca, on_error="raise")

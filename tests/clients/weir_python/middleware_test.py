@@ -151,7 +151,11 @@ def test_a_function_answers_failures(serve):
 
 
 def test_bad_options(serve):
-    for bad in ({"ipv6": 0}, {"ipv6": 129}, {"headers": "draft-9"}):
+    async def answer(_request, _decision=None):
+        return None
+
+    for bad in ({"ipv6": 0}, {"ipv6": 129}, {"headers": "draft-9"}, {"key": "user"}, {"skip": True}, {"denied": 1},
+                *({name: answer} for name in ("key", "skip", "cost", "denied", "failed"))):
         with pytest.raises(weir.ArgumentError):
             serve(**bad)
     with pytest.raises(TypeError):
@@ -247,6 +251,10 @@ def user_of(request):
     return request.META.get("HTTP_USER")
 
 
+def two(_request):
+    return 2
+
+
 def say(request, decision):
     from django.http import HttpResponse
 
@@ -268,7 +276,7 @@ def test_django(django):
 def test_django_with_names_of_functions(django):
     from django.test import Client
 
-    with django(key="middleware_test.user_of", denied="middleware_test.say", cost=2):
+    with django(key="middleware_test.user_of", denied="middleware_test.say", cost="middleware_test.two"):
         client = Client()
         assert [client.get("/", HTTP_USER="a").status_code for _ in range(2)] == [200, 418]
         assert client.get("/").content == b"None"

@@ -212,6 +212,9 @@ def test_async(url, clock):
         with pytest.raises(weir.Denied):
             async with limiter.reserve("a", 4, ttl=30):
                 pytest.fail("entered")
+        with pytest.raises(weir.ArgumentError):
+            async with limiter.reserve("a", 2, ttl=30) as reservation:
+                await reservation.commit(-1)
         async with limiter.reserve("a", 1, ttl=30):
             pass
         assert (await limiter.peek("a")).remaining == 2
@@ -254,7 +257,15 @@ def test_async_failures(url, clock):
     (lambda l: l.check("a", 1, -1), weir.ArgumentError, "keep: expected a number of units or a share such as '20%', found -1"),
     (lambda l: l.check("a", 1, "101%"), weir.ArgumentError, "keep: expected a number of units or a share such as '20%', found '101%'"),
     (lambda l: l.reserve("a", 1), weir.ArgumentError, "ttl: expected at most the lease of the policy, or a time if it has none"),
-    (lambda l: l.reserve("a", 1, 0), weir.ArgumentError, "ttl: expected seconds above 0, found 0"),
+    *((lambda l, ttl=ttl: l.reserve("a", 1, ttl), weir.ArgumentError,
+       f"ttl: expected seconds above 0 and at most 1152921504, found {ttl!r}")
+      for ttl in (0, 1e-10, 1152921505, float("inf"), float("nan"))),
+    (lambda l: l.check("a", 1 << 63), weir.ArgumentError, "the cost is 9223372036854775808, expected 0 to 2147483647"),
+    (lambda l: l.commit("1", 1 << 64), weir.ArgumentError, "the cost is 18446744073709551616, expected 0 to 2147483647"),
+    (lambda l: l.check("a", 1, 1 << 31), weir.ArgumentError,
+     "keep: expected a number of units or a share such as '20%', found 2147483648"),
+    (lambda l: l.check("a\ud800"), weir.ArgumentError,
+     "the key: 'utf-8' codec can't encode character '\\ud800' in position 1: surrogates not allowed"),
     (lambda l: l.commit("x", 1), weir.ArgumentError, "the id: expected 16 hexadecimal digits, found 'x'"),
     (lambda l: l.commit("1", 1), weir.ReservationError, "no open reservation has this id"),
     (lambda l: l.headers(l.peek("a"), name="a b"), weir.ArgumentError,
@@ -279,6 +290,8 @@ def test_mistakes_are_named(limiter, call, error, text):
     (POLICY, {"timeout": 1}, weir.ArgumentError,
      "unknown option 'timeout' of weir+file, expected one of clock, on_error, on_failure, size, sync, when_full"),
     (POLICY, {"size": "8 MB"}, weir.ArgumentError, "the option size: expected bytes, such as 67108864 or 64m, found '8 MB'"),
+    (POLICY, {"size": 1 << 63}, weir.ArgumentError, None),
+    (POLICY, {"size": "\u0668m"}, weir.ArgumentError, None),
     (POLICY, {"size": 1}, weir.ArgumentError, None),
     (POLICY, {"sync": "2s"}, weir.ArgumentError, "the option sync: expected never, 1s or always, found '2s'"),
     (POLICY, {"when_full": "x"}, weir.ArgumentError, "the option when_full: expected evict or refuse, found 'x'"),
@@ -296,9 +309,19 @@ def test_bad_options_are_named(tmp_path, policy, more, error, text):
     ("weir+file://x/y", "the URL 'weir+file://x/y': expected weir+file:///path, with an absolute path"),
     ("weir://", "the URL 'weir://': expected weir://host:port"),
     ("weir://h/0", "the URL 'weir://h/0': expected weir://host:port"),
+    ("weir://h:0", "the URL 'weir://h:0': expected weir://host:port"),
+    ("weir://h#x", "the URL 'weir://h#x': expected no '#'; in a path it is %23"),
+    ("weir+file:///x#y", "the URL 'weir+file:///x#y': expected no '#'; in a path it is %23"),
+    ("weir+file:///x%00y", "the URL 'weir+file:///x%00y': expected weir+file:///path, with an absolute path"),
+    ("weir+file:///\ud800", None),
     ("weir://h:x", None),
-    ("weir://h?timeout=0", "the option timeout: expected seconds above 0, such as 0.1, found '0'"),
-    ("weir://h?timeout=x", "the option timeout: expected seconds above 0, such as 0.1, found 'x'"),
+    ("weir://[::1", None),
+    *((f"weir://h?timeout={wrong}", f"the option timeout: expected seconds above 0 and at most 2147483, such as 0.1, found '{wrong}'")
+      for wrong in ("0", "x", "nan", "inf", "2147484")),
+    ("weirs://h?ssl_ca_certs=/none", "the option ssl_ca_certs: expected a file that exists, found '/none'"),
+    ("weirs://h?ssl_check_hostname=0", "the option ssl_check_hostname: expected true or false, found '0'"),
+    ("weirs://h?ssl_cert_reqs=x", "the option ssl_cert_reqs: expected none, optional or required, found 'x'"),
+    ("weirs://h?ssl_min_version=1.3", "the option ssl_min_version: expected TLSv1_2 or TLSv1_3, found '1.3'"),
     ("weir://h?max_connections=0", "the option max_connections: expected a whole number from 1, found '0'"),
     ("weir://h?ssl_ca_certs=x", "unknown option 'ssl_ca_certs' of weir, expected one of max_connections, on_error, "
                                 "on_failure, password, timeout, username"),
@@ -307,6 +330,21 @@ def test_bad_urls_are_named(url, text):
     with pytest.raises(weir.ArgumentError) as found:
         weir.Limiter("api", url)
     assert text is None or str(found.value) == text
+
+
+def test_a_clock_out_of_range(limiter, clock):
+    for clock.ns in (0, 7 << 60):
+        assert limiter.check(f"at {clock.ns}").allowed
+    for clock.ns in (-1, (7 << 60) + 1, 1 << 64):
+        with pytest.raises(weir.ArgumentError, match=f"^clock: expected ns from 0 to 8070450532247928832, found {clock.ns}$"):
+            limiter.check("a")
+
+
+def test_a_mistake_does_not_end_a_reservation(limiter):
+    for mistake in (-1, "1"):
+        with pytest.raises((weir.ArgumentError, TypeError)), limiter.reserve("a", 4, ttl=30) as reservation:
+            reservation.commit(mistake)
+        assert limiter.peek("a").remaining == 5
 
 
 def test_operations_that_a_policy_does_not_support(url):
@@ -360,6 +398,9 @@ def test_a_file_that_cannot_be_opened(tmp_path):
         weir.Limiter(POLICY, f"weir+file://{tmp_path}/none/limits")
     (tmp_path / "limits").write_bytes(b"something else" * 1000000)
     with pytest.raises(weir.Unavailable):
+        weir.Limiter(POLICY, f"weir+file://{tmp_path}/limits")
+    (tmp_path / "limits").write_bytes(b"")
+    with pytest.raises(weir.Unavailable, match="it is empty; delete it to begin with an empty one$"):
         weir.Limiter(POLICY, f"weir+file://{tmp_path}/limits")
 
 

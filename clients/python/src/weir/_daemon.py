@@ -74,8 +74,12 @@ def _nothing(_reply: typing.Any) -> None:
     return None
 
 
-def _failure(error: redis.RedisError) -> WeirError:
+def _failure(error: Exception) -> Exception:
     text = str(error)
+    if isinstance(error, errors.DataError):  # an argument that no command can have
+        return TypeError(text)
+    if isinstance(error, UnicodeEncodeError):
+        return ArgumentError(f"the key or the policy: {text}")
     if isinstance(error, (errors.AuthenticationError, errors.AuthorizationError, errors.NoPermissionError)):
         return AccessError(text)
     if not isinstance(error, errors.ResponseError):
@@ -89,6 +93,13 @@ def _failure(error: redis.RedisError) -> WeirError:
     if text.startswith("no open reservation"):
         return ReservationError(text)
     return UnsupportedError(text) if "support" in text else ArgumentError(text)
+
+
+def _read(request: Request[T], reply: typing.Any) -> T:
+    try:
+        return request.read(reply)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise Unavailable(f"expected a reply of weir, found {reply!r}") from error
 
 
 # ---- commands ----------------------------------------------------------------------------------------------------
@@ -179,9 +190,9 @@ class Connection:
     def ask(self, request: Request[T]) -> T:
         try:
             reply = self.send(*request.words)
-        except redis.RedisError as error:
+        except (redis.RedisError, UnicodeEncodeError) as error:
             raise _failure(error) from error
-        return request.read(reply)
+        return _read(request, reply)
 
     def close(self) -> None:
         self.client.close()
@@ -192,19 +203,26 @@ class AsyncConnection:
 
     def __init__(self, place: Place) -> None:
         self.options = _options(place)
-        self.loop: typing.Optional[asyncio.AbstractEventLoop] = None
-        self.client: typing.Any = None
+        self.clients: typing.Dict[asyncio.AbstractEventLoop, typing.Any] = {}
+
+    def _client(self) -> typing.Any:
+        loop = asyncio.get_running_loop()
+        client = self.clients.get(loop)
+        if client is None:
+            for ended in [one for one in list(self.clients) if one.is_closed()]:
+                self.clients.pop(ended, None)
+            client = self.clients[loop] = redis.asyncio.Redis(**self.options)
+        return client
 
     async def ask(self, request: Request[T]) -> T:
-        loop = asyncio.get_running_loop()
-        if self.loop is not loop:
-            self.loop, self.client = loop, redis.asyncio.Redis(**self.options)
         try:
-            reply = await self.client.execute_command(*request.words)
-        except redis.RedisError as error:
+            reply = await self._client().execute_command(*request.words)
+        except (redis.RedisError, UnicodeEncodeError) as error:
             raise _failure(error) from error
-        return request.read(reply)
+        return _read(request, reply)
 
     async def close(self) -> None:
-        if self.client:
-            await self.client.aclose()
+        """Closes the connections of this event loop."""
+        client = self.clients.pop(asyncio.get_running_loop(), None)
+        if client:
+            await client.aclose()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import typing
 import weakref
@@ -18,6 +19,8 @@ Key = typing.Union[str, bytes]
 T = typing.TypeVar("T")
 
 _RANGE, _SYNTAX, _UNSUPPORTED, _NOMEM, _ZONE, _FULL, _ABSENT = 1, 2, 4, 5, 6, 7, 10  # weir_status
+_MISTAKES = (_native.Error, OverflowError, UnicodeEncodeError)
+_NOW_NS_MAX = 7 << 60  # WEIR_NOW_NS_MAX
 _FOUND = {1: "was deleted", 2: "was moved", 3: "was replaced by another", 4: "was truncated"}  # weir_file
 
 
@@ -34,6 +37,7 @@ class File:
 
 def _of_opening(error: _native.Error) -> WeirError:
     status, text = error.args
+    text = re.sub("--reset-state replaces .*", "delete it to begin with an empty one", text)
     return ArgumentError(text) if status == _RANGE else Unavailable(text)
 
 
@@ -63,9 +67,12 @@ def file_of(place: Place) -> File:
     return file
 
 
-def _failure(error: _native.Error, key: typing.Optional[Key], cost: int) -> WeirError:
-    """The exception for a status. A text that the library has for all its numbers is replaced."""
-    status, text = error.args
+def _failure(error: Exception, key: typing.Optional[Key], cost: int) -> WeirError:
+    """The exception for a status, or for an argument that the library cannot have. A text that the library has for
+    all its numbers is replaced."""
+    if isinstance(error, UnicodeEncodeError):
+        return ArgumentError(f"the key: {error}")
+    status, text = error.args if isinstance(error, _native.Error) else (_RANGE, "")
     if status == _RANGE:
         size = 1 if key is None else len(key.encode() if isinstance(key, str) else key)
         if not 1 <= size <= 65536:
@@ -97,18 +104,23 @@ class FileCommands:
 
     def now(self) -> int:
         """The time of the test, or -1 for the store's clock."""
-        return self.clock() if self.clock else -1
+        if not self.clock:
+            return -1
+        now_ns = self.clock()
+        if not 0 <= now_ns <= _NOW_NS_MAX:
+            raise ArgumentError(f"clock: expected ns from 0 to {_NOW_NS_MAX}, found {now_ns!r}")
+        return now_ns
 
     def check(self, key: Key, cost: int, keep: typing.Union[int, str], named: bool) -> Decision:
         try:
             return Decision(*self.policy.check(key, cost, keep_of(keep) if keep else 0, named, self.now()))
-        except _native.Error as error:
+        except _MISTAKES as error:
             raise _failure(error, key, cost) from None
 
     def _ask(self, method: typing.Callable[..., T], key: typing.Optional[Key], cost: int, *args: object) -> T:
         try:
             return method(*args)
-        except _native.Error as error:
+        except _MISTAKES as error:
             raise _failure(error, key, cost) from None
 
     def peek(self, key: Key, cost: int, keep: typing.Union[int, str]) -> Decision:

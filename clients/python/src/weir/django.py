@@ -24,7 +24,7 @@ from weir.limiter import AsyncLimiter, Limiter
 from weir.middleware import Rules, text_of
 
 _RULES = ("key", "ipv6", "skip", "cost", "headers", "name", "denied", "failed")
-_FUNCTIONS = ("key", "skip", "denied", "failed", "on_failure")
+_FUNCTIONS = ("key", "skip", "cost", "denied", "failed", "on_failure", "clock")
 
 
 def _peer(request: HttpRequest) -> str:

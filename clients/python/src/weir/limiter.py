@@ -294,7 +294,11 @@ class Reservation:
     def _end(self, ask: typing.Callable[[], Decision]) -> Decision:
         if self.id:
             self.ended = True
-            self.decision = ask()
+            try:
+                self.decision = ask()
+            except (ArgumentError, TypeError):
+                self.ended = False
+                raise
         return self.decision
 
     def renew(self, ttl: typing.Optional[float] = None) -> Decision:
@@ -356,7 +360,11 @@ class AsyncReservation:
     async def _end(self, ask: typing.Callable[..., typing.Awaitable[Decision]], *more: int) -> Decision:
         if self.id:
             self.ended = True
-            self.decision = await ask(self.id, *more)
+            try:
+                self.decision = await ask(self.id, *more)
+            except (ArgumentError, TypeError):
+                self.ended = False
+                raise
         return self.decision
 
     async def renew(self, ttl: typing.Optional[float] = None) -> Decision:

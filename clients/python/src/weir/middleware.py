@@ -23,6 +23,7 @@ leaky-queue, the request waits as long as the decision says."""
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 import typing
 
@@ -47,6 +48,9 @@ class Rules:
         if not 1 <= ipv6 <= 128:
             raise ArgumentError(f"ipv6: expected 1 to 128 bits, found {ipv6!r}")
         flavours_of(headers)
+        for option, value in (("key", key), ("skip", skip), ("denied", denied), ("failed", failed), ("cost", cost)):
+            if inspect.iscoroutinefunction(value) or not (value is None or callable(value) or option == "cost"):
+                raise ArgumentError(f"{option}: expected a function that is not async, found {value!r}")
         self.limiter, self.peer, self.key, self.ipv6, self.skip = limiter, peer, key, ipv6, skip
         self.cost, self.flavours, self.name, self.denied, self.failed = cost, headers, name, denied, failed
 
