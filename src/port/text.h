@@ -145,6 +145,12 @@ static inline bool weir_hex64_read(const char *at, size_t len, uint64_t *ret)
     return true;
 }
 
+/* Makes A-Z a-z; in no locale. */
+static inline char weir_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
 /* Decodes the percent-encoding "%41" at the front of a text (RFC 3986, 2.1). Returns the byte,
  * 0..255; -1 if the text does not begin with '%' and two hexadecimal digits. */
 static inline int weir_percent_read(const char *at, size_t len)

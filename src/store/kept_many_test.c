@@ -72,7 +72,8 @@ static void forgotten_limits(void **unused)
     uint64_t id, other, expired;
     int64_t over;
     weir_policy p;
-    limit first = limit_of(s, "q", "fixed-window 100/d"), twin = limit_of(s, "twin", "fixed-window 100/d"),
+    limit first = limit_of(s, "q", "fixed-window 100/d"),
+          twin = limit_of(s, "twin", "fixed-window 100/d"),
           second = limit_of(s, "q", "fixed-window 101/d"),
           third = limit_of(s, "q", "fixed-window 102/d");
     uint64_t text_id = weir_store_policy_id(s, &first.policy);
@@ -89,7 +90,7 @@ static void forgotten_limits(void **unused)
     assert_false(weir_store_keeps_limit(s, first.id));
     assert_int_equal(weir_store_policy_find(s, first.id, &p), WEIR_E_ABSENT);
     assert_int_equal(weir_store_policy_find(s, second.id, &p), WEIR_OK); /* for the reservation */
-    assert_int_equal(weir_store_policy_find(s, third.id, &p), WEIR_OK); /* for a late commit */
+    assert_int_equal(weir_store_policy_find(s, third.id, &p), WEIR_OK);  /* for a late commit */
     assert_true(weir_store_keeps_limit(s, twin.id));
     assert_int_equal(weir_store_policy_find(s, text_id, &p), WEIR_OK); /* of the twin */
     assert_int_equal(reserve(s, &first, "x", 7, &other), WEIR_OK);
@@ -163,10 +164,8 @@ static void many_in_use(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(full_registry),
-        cmocka_unit_test(many_changes),
-        cmocka_unit_test(forgotten_limits),
-        cmocka_unit_test(limits_in_use),
+        cmocka_unit_test(full_registry),    cmocka_unit_test(many_changes),
+        cmocka_unit_test(forgotten_limits), cmocka_unit_test(limits_in_use),
         cmocka_unit_test(many_in_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,54 +127,59 @@ void config_check_template(config_reader *r, const config_place *place)
 
 /* Whether a header may be a part of a key. Unlike http.key, a template may read what identifies the
  * client of a proxy. */
-static bool may_be_in_key(const char *name, size_t len)
+static bool may_be_in_key(weir_slice name)
 {
-    return (len == 13 && strncasecmp(name, "authorization", len) == 0) ||
-           (len == 6 && strncasecmp(name, "cookie", len) == 0) || weir_http_may_be_key(name, len);
+    return weir_slice_is(name, "authorization") || weir_slice_is(name, "cookie") ||
+           weir_slice_is(name, "user-agent") || weir_http_may_be_key(name.at, name.len);
 }
 
 /* Reports a variable that no HTTP request has. */
 static void check_variable(config_reader *r, const config_place *place, const char *name)
 {
-    static const char *const known[] = {"client", "method", "host",  "path",
-                                        "route",  "policy", "header"};
+    static const char *const known[] = {"client", "method", "host",   "path", "route",
+                                        "policy", "header", "cookie", "query"};
+    enum { WITHOUT_NAME = 6 }; /* the others have a name behind them */
     static const char expected[] =
-        "$client, $header.NAME, $method, $host, $path, $route or $policy";
-    static const size_t prefix = sizeof WEIR_KEY_HEADER - 1;
-    const char *header = strncmp(name, WEIR_KEY_HEADER, prefix) == 0 ? name + prefix : NULL;
-    const char *best = NULL;
+        "$client, $header.NAME, $cookie.NAME, $query.NAME, $method, $host, $path, $route or "
+        "$policy";
+    weir_slice header = {NULL, 0}, rest;
+    const weir_slice variable = {name, strlen(name)};
+    if (weir_key_template_is(variable, WEIR_KEY_COOKIE, &rest) ||
+        weir_key_template_is(variable, WEIR_KEY_QUERY, &rest))
+        return;
+    bool has_header = weir_key_template_is(variable, WEIR_KEY_HEADER, &header);
+    size_t best = CONFIG_LENGTH(known);
     size_t nearest = 3;
     for (size_t i = 0; i < CONFIG_LENGTH(known); i++) {
         size_t distance = weir_edit_distance(name, known[i]);
-        if (distance == 0 && i + 1 < CONFIG_LENGTH(known))
+        if (distance == 0 && i < WITHOUT_NAME)
             return;
-        best = distance < nearest ? known[i] : best;
+        best = distance < nearest ? i : best;
         nearest = distance < nearest ? distance : nearest;
     }
-    if (header && header[0] && may_be_in_key(header, strlen(header)))
+    if (has_header && may_be_in_key(header))
         return;
-    if (header && header[0])
+    if (has_header)
         config_error(r->errors, place,
                      "the header '%.64s' cannot be used in a key: browsers or HTTP libraries set "
                      "it by themselves",
-                     header);
-    else if (best)
+                     header.at);
+    else if (best < CONFIG_LENGTH(known))
         config_error(r->errors, place, "unknown variable '$%.64s', did you mean '$%s%s'?", name,
-                     best, strcmp(best, "header") == 0 ? ".NAME" : "");
+                     known[best], best >= WITHOUT_NAME ? ".NAME" : "");
     else
         config_error(r->errors, place, "unknown variable '$%.64s', expected %s", name, expected);
 }
 
 /* Adds the headers of a template to `names`. Returns how many there are then, at most
  * WEIR_RULE_HEADERS_MAX + 1. */
-static size_t add_headers(const weir_key_template *t, const char *names[], size_t len)
+static size_t add_headers(const weir_key_template *t, weir_slice names[], size_t len)
 {
-    static const size_t prefix = sizeof WEIR_KEY_HEADER - 1;
     for (size_t i = 0; t && i < weir_key_template_len(t); i++) {
-        const char *name = weir_key_template_name(t, i).at;
-        bool fresh = strncmp(name, WEIR_KEY_HEADER, prefix) == 0;
+        weir_slice name;
+        bool fresh = weir_key_template_header(weir_key_template_name(t, i), &name);
         for (size_t k = 0; k < len && fresh; k++)
-            fresh = strcasecmp(names[k], name) != 0;
+            fresh = names[k].len != name.len || strncasecmp(names[k].at, name.at, name.len) != 0;
         if (fresh && len <= WEIR_RULE_HEADERS_MAX)
             names[len++] = name;
     }
@@ -184,7 +189,7 @@ static size_t add_headers(const weir_key_template *t, const char *names[], size_
 void config_check_headers(config_reader *r, const config_place *place, const weir_rule_spec *specs,
                           size_t n)
 {
-    const char *names[WEIR_RULE_HEADERS_MAX + 1];
+    weir_slice names[WEIR_RULE_HEADERS_MAX + 1];
     weir_key_template *templates[WEIR_RULE_HEADERS_MAX + 1];
     size_t len = 0, kept = 0;
     for (size_t i = 0; i < n && len <= WEIR_RULE_HEADERS_MAX; i++) {

@@ -120,9 +120,14 @@ static inline int weir_http_shown(size_t len)
 typedef struct weir_http_original {
     weir_http_call *call;
     weir_slice method, host, path, route; /* normalised; empty: unknown */
+    weir_slice query;                     /* as it came */
     weir_slice policy;
-    bool found;      /* output: a variable has a value */
-    bool has_client; /* output: the key has the address of `client` */
+    char *decoded; /* room for values of the query: WEIR_HTTP_TARGET_MAX bytes, if there is one */
+    size_t decoded_len;    /* bytes of it that are used */
+    bool is_long;          /* output: a value does not fit */
+    const char *ambiguous; /* output: what occurs several times, with different values */
+    bool found;            /* output: a variable has a value */
+    bool has_client;       /* output: the key has the address of `client` */
     weir_client client;
     char address[WEIR_ADDRESS_TEXT_MAX];
 } weir_http_original;

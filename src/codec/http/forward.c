@@ -33,7 +33,7 @@ typedef struct plan {
 } plan;
 
 typedef struct buffers {
-    char host[WEIR_ROUTE_HOST_MAX], path[WEIR_PATH_ROOM];
+    char host[WEIR_ROUTE_HOST_MAX], path[WEIR_PATH_ROOM], query[WEIR_HTTP_TARGET_MAX];
 } buffers;
 
 /* ---- the original request -------------------------------------------------------------------- */
@@ -44,9 +44,9 @@ static bool fail(call *c, const char *detail)
     return false;
 }
 
-/* Finds the path and, unless ret_host is NULL, the host of an URI: "/path?query" or
- * "https://host/path?query". */
-static weir_slice path_of(weir_slice uri, weir_slice *ret_host)
+/* Finds the parts of an URI: "/path?query" or "https://host/path?query". Without a host, *ret_host
+ * stays. */
+static weir_slice path_of(weir_slice uri, weir_slice *ret_host, weir_slice *ret_query)
 {
     const char *at = uri.at, *end = uri.at + uri.len;
     const char *scheme = *at != '/' ? memmem(at, uri.len, "://", 3) : NULL;
@@ -60,6 +60,10 @@ static weir_slice path_of(weir_slice uri, weir_slice *ret_host)
     const char *stop = at;
     while (stop < end && *stop != '?' && *stop != '#')
         stop++;
+    if (stop < end && *stop == '?') {
+        const char *query = stop + 1, *hash = memchr(query, '#', (size_t)(end - query));
+        *ret_query = (weir_slice){query, (size_t)((hash ? hash : end) - query)};
+    }
     return (weir_slice){at, (size_t)(stop - at)};
 }
 
@@ -109,7 +113,7 @@ static bool read_described(call *c, bool has_route, weir_http_original *ret)
                                                                  : c->http->host;
     uri = forwarded ? uri : original;
     if (uri.len > 0)
-        ret->path = path_of(uri, &ret->host);
+        ret->path = path_of(uri, &ret->host, &ret->query);
     if (!has_route && uri.len == 0)
         return fail(c, "missing X-Forwarded-Uri, X-Original-URI or X-Original-URL: let the proxy "
                        "send the path of the original request, or add route=NAME");
@@ -124,11 +128,12 @@ static bool read_original(call *c, bool has_route, buffers *b, weir_http_origina
 {
     size_t prefix = sizeof WEIR_HTTP_FORWARD_PATH - 1;
     weir_slice path = c->http->path;
-    *ret = (weir_http_original){.call = c};
+    *ret = (weir_http_original){.call = c, .decoded = b->query};
     if (path.len > prefix) {
         ret->method = c->http->method_name;
         ret->host = c->http->host;
         ret->path = (weir_slice){path.at + prefix, path.len - prefix};
+        ret->query = c->http->query;
     } else if (!read_described(c, has_route, ret)) {
         return false;
     }

@@ -22,10 +22,62 @@ static bool client_of(weir_http_original *of, weir_slice *ret, bool *is_address)
     return true;
 }
 
+/* Decodes a name or a value of a query. Returns false if there is no room. An incomplete escape
+ * stays as it is. */
+static bool decode(weir_http_original *of, weir_slice from, weir_slice *ret)
+{
+    char *to = of->decoded + of->decoded_len;
+    of->is_long |= from.len > WEIR_HTTP_TARGET_MAX - of->decoded_len;
+    if (of->is_long)
+        return false;
+    for (size_t i = 0; i < from.len; i++) {
+        int byte = from.at[i] == '%' ? weir_percent_read(from.at + i, from.len - i) : -1;
+        *to++ = byte >= 0 ? (char)byte : from.at[i] == '+' ? ' ' : from.at[i];
+        i += byte >= 0 ? 2 : 0;
+    }
+    ret->len = (size_t)(to - of->decoded) - of->decoded_len;
+    ret->at = of->decoded + of->decoded_len;
+    return true;
+}
+
+/* Finds a pair "name=value" in a list of them. If there are several, their values must be the same:
+ * programs disagree about which one counts.
+ *  separators  between the pairs.
+ *  encoded     names and values are percent-encoded. */
+static bool find_pair(weir_http_original *of, weir_slice list, const char *separators, bool encoded,
+                      weir_slice name, weir_slice *ret)
+{
+    const char *end = list.at + list.len;
+    bool found = false;
+    for (const char *at = list.at; at && at < end;) {
+        const char *stop = at;
+        while (stop < end && !strchr(separators, *stop))
+            stop++;
+        weir_slice pair = weir_slice_trim((weir_slice){at, (size_t)(stop - at)});
+        const char *equals = memchr(pair.at, '=', pair.len);
+        weir_slice own = {pair.at, equals ? (size_t)(equals - pair.at) : pair.len};
+        weir_slice value = {own.at + own.len, pair.len - own.len};
+        value = equals ? (weir_slice){value.at + 1, value.len - 1} : value;
+        at = stop + 1;
+        if (encoded && !decode(of, own, &own))
+            return false;
+        if (own.len != name.len || memcmp(own.at, name.at, own.len) != 0)
+            continue;
+        if (encoded && !decode(of, value, &value))
+            return false;
+        if (found && (ret->len != value.len || memcmp(ret->at, value.at, value.len) != 0))
+            of->ambiguous = name.at;
+        of->decoded_len += encoded && !found ? value.len : 0;
+        *ret = found ? *ret : value;
+        found = true;
+    }
+    return found;
+}
+
 /* A weir_key_value. */
 static bool find_value(weir_http_original *of, weir_slice name, weir_slice *ret, bool *is_address)
 {
-    static const size_t prefix = sizeof WEIR_KEY_HEADER - 1;
+    weir_slice rest, cookies;
     const struct {
         const char *name;
         const weir_slice *value;
@@ -33,9 +85,14 @@ static bool find_value(weir_http_original *of, weir_slice name, weir_slice *ret,
                  {"route", &of->route},   {"policy", &of->policy}, {NULL, NULL}};
     if (strcmp(name.at, "client") == 0)
         return client_of(of, ret, is_address);
-    if (name.len > prefix && memcmp(name.at, WEIR_KEY_HEADER, prefix) == 0)
-        return weir_http_find_header(of->call->options, of->call->http,
-                                     (weir_slice){name.at + prefix, name.len - prefix}, ret);
+    if (weir_key_template_is(name, WEIR_KEY_HEADER, &rest))
+        return weir_http_find_header(of->call->options, of->call->http, rest, ret);
+    if (weir_key_template_is(name, WEIR_KEY_COOKIE, &rest))
+        return weir_http_find_header(of->call->options, of->call->http, (weir_slice){"cookie", 6},
+                                     &cookies) &&
+               find_pair(of, cookies, ";,", false, rest, ret);
+    if (weir_key_template_is(name, WEIR_KEY_QUERY, &rest))
+        return find_pair(of, of->query, "&", true, rest, ret);
     for (size_t i = 0; known[i].name; i++) {
         if (strcmp(name.at, known[i].name) == 0)
             *ret = *known[i].value;
@@ -56,13 +113,23 @@ bool weir_http_make_key(weir_http_original *of, const char *preset, char *buf, s
 {
     size_t len = 0;
     of->found = of->has_client = false;
+    of->is_long = false;
+    of->decoded_len = 0;
+    of->ambiguous = NULL;
     *ret_status = weir_service_make_key(of->call->options->service, of->policy, preset, key_value,
                                         of, buf, size, &len);
     *ret = (weir_slice){*ret_status == WEIR_OK ? buf : NULL, len};
-    if (*ret_status != WEIR_OK || len > 0)
+    if (of->ambiguous) {
+        weir_http_problem(of->call->response, 400,
+                          "the request has several values of \"%s\", expected one: it is part of "
+                          "the key of policy \"%.*s\"",
+                          of->ambiguous, weir_http_shown(of->policy.len), of->policy.at);
+        return false;
+    }
+    if (*ret_status != WEIR_OK || (len > 0 && !of->is_long))
         return true;
-    int shown = of->policy.len < WEIR_RULE_NAME_MAX ? (int)of->policy.len : WEIR_RULE_NAME_MAX;
-    if (of->found)
+    int shown = weir_http_shown(of->policy.len);
+    if (of->found || of->is_long)
         weir_http_problem(of->call->response, 400, "the key of policy \"%.*s\" exceeds %zu bytes",
                           shown, of->policy.at, size);
     else

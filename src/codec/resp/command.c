@@ -45,7 +45,7 @@ size_t weir_command_lower(const weir_command *cmd, char buf[WEIR_COMMAND_NAME_MA
     const char *name = cmd->name;
     size_t len = 0;
     for (; name[len]; len++)
-        buf[len] = (char)(name[len] >= 'A' && name[len] <= 'Z' ? name[len] - 'A' + 'a' : name[len]);
+        buf[len] = weir_lower(name[len]);
     buf[len] = '\0';
     return len;
 }

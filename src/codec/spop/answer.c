@@ -209,7 +209,7 @@ static void put_field(const writer *w, const weir_answer_field *field)
     WEIR_ASSERT(len <= sizeof name);
     for (size_t i = 0; i < len; i++) {
         char c = field->name[i];
-        name[i] = c == '-' ? '_' : c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+        name[i] = c == '-' ? '_' : weir_lower(c);
     }
     if (!(w->variables & weir_spop_variable(name, len)))
         return;

@@ -18,7 +18,8 @@
 typedef struct part {
     weir_slice text; /* of a text, or the name of a variable; NUL-terminated */
     bool is_variable;
-    char separator; /* of a variable: the byte that may not occur in its value; '\0': none */
+    bool lower, trim; /* the filters of a variable */
+    char separator;   /* of a variable: the byte that may not occur in its value; '\0': none */
 } part;
 
 struct weir_key_template {
@@ -112,6 +113,29 @@ static bool check_separator(reader *r)
     return true;
 }
 
+/* Reads the filters behind a name, up to the '}'. Returns where that is; 0 with an error. */
+static size_t read_filters(reader *r, size_t at, part *p)
+{
+    while (at < r->len && r->text[at] == '|') {
+        size_t begin = ++at;
+        while (at < r->len && r->text[at] != '|' && r->text[at] != '}')
+            at++;
+        const char *name = r->text + begin;
+        bool is_lower = at - begin == 5 && memcmp(name, "lower", 5) == 0;
+        if (!is_lower && !(at - begin == 4 && memcmp(name, "trim", 4) == 0)) {
+            r->at = begin;
+            fail(r, "expected the filter lower or trim after '|'");
+            return 0;
+        }
+        p->lower |= is_lower;
+        p->trim |= !is_lower;
+    }
+    if (at < r->len && r->text[at] == '}')
+        return at;
+    fail(r, "expected ${NAME} or ${NAME|FILTER}, found no '}' after the name");
+    return 0;
+}
+
 /* Reads a variable. r->at is at its '$', which is not followed by another one. */
 static bool read_variable(reader *r)
 {
@@ -128,10 +152,14 @@ static bool read_variable(reader *r)
                        "a dollar sign");
     if (end - begin > WEIR_KEY_TEMPLATE_NAME_MAX)
         return fail(r, "the name of the variable exceeds 64 bytes");
-    if (braces && (end == r->len || r->text[end] != '}'))
-        return fail(r, "expected ${NAME}, found no '}' after the name");
-    if (!check_separator(r) || !add(r, begin_part(r, true), r->text + begin, end - begin))
+    part filters = {.lower = false};
+    size_t name_end = end;
+    if (braces && (end = read_filters(r, end, &filters)) == 0)
         return false;
+    if (!check_separator(r) || !add(r, begin_part(r, true), r->text + begin, name_end - begin))
+        return false;
+    r->t->parts[r->t->len - 1].lower = filters.lower;
+    r->t->parts[r->t->len - 1].trim = filters.trim;
     r->t->variables++;
     r->at = end + braces;
     return true;
@@ -203,6 +231,25 @@ weir_slice weir_key_template_name(const weir_key_template *t, size_t i)
     }
 }
 
+bool weir_key_template_is(weir_slice variable, const char *prefix, weir_slice *ret_rest)
+{
+    size_t len = strlen(prefix);
+    if (variable.len <= len || memcmp(variable.at, prefix, len) != 0)
+        return false;
+    *ret_rest = (weir_slice){variable.at + len, variable.len - len};
+    return true;
+}
+
+bool weir_key_template_header(weir_slice variable, weir_slice *ret)
+{
+    if (weir_key_template_is(variable, WEIR_KEY_HEADER, ret))
+        return true;
+    if (!weir_key_template_is(variable, WEIR_KEY_COOKIE, ret))
+        return false;
+    *ret = (weir_slice){"cookie", 6};
+    return true;
+}
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 typedef struct writer {
@@ -219,6 +266,15 @@ static void put(writer *w, const char *at, size_t len)
     w->len += len;
 }
 
+/* Puts a part of a value. */
+static void put_run(writer *w, const char *at, size_t len, const part *p)
+{
+    size_t begin = w->len;
+    put(w, at, len);
+    for (size_t i = begin; p->lower && w->len <= w->size && i < w->len; i++)
+        w->buf[i] = weir_lower(w->buf[i]);
+}
+
 static void put_escape(writer *w, char c)
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -226,18 +282,18 @@ static void put_escape(writer *w, char c)
     put(w, escape, sizeof escape);
 }
 
-static void put_escaped(writer *w, weir_slice value, char separator)
+static void put_escaped(writer *w, weir_slice value, const part *p)
 {
     size_t begin = 0;
     for (size_t i = 0; i < value.len; i++) {
-        char c = value.at[i];
-        if (c != '%' && (c != separator || separator == '\0'))
+        char c = p->lower ? weir_lower(value.at[i]) : value.at[i];
+        if (c != '%' && (c != p->separator || p->separator == '\0'))
             continue;
-        put(w, value.at + begin, i - begin);
+        put_run(w, value.at + begin, i - begin, p);
         put_escape(w, c);
         begin = i + 1;
     }
-    put(w, value.at + begin, value.len - begin);
+    put_run(w, value.at + begin, value.len - begin, p);
 }
 
 /* Escapes the first byte of a key's first value, if the key is an IP address. A rule would mask it,
@@ -271,9 +327,12 @@ static size_t write_single(const weir_key_template *t, weir_key_value *value, vo
 {
     bool is_address = false;
     weir_slice v = {NULL, 0};
-    if (!value(ctx, t->parts[0].text, &v, &is_address) || v.len > w->size)
+    if (!value(ctx, t->parts[0].text, &v, &is_address))
         return 0;
-    put(w, v.at, v.len);
+    v = t->parts[0].trim ? weir_slice_trim(v) : v;
+    if (v.len > w->size)
+        return 0;
+    put_run(w, v.at, v.len, &t->parts[0]);
     return v.len;
 }
 
@@ -292,11 +351,14 @@ size_t weir_key_template_write(const weir_key_template *t, weir_key_template_bit
             put(&w, p->text.at, p->text.len);
             continue;
         }
-        if (!value(ctx, p->text, &v, &is_address) || v.len == 0)
+        if (!value(ctx, p->text, &v, &is_address))
+            continue;
+        v = p->trim ? weir_slice_trim(v) : v;
+        if (v.len == 0)
             continue;
         if (first == SIZE_MAX)
             first = w.len;
-        put_escaped(&w, is_address ? mask(v, bits, text) : v, p->separator);
+        put_escaped(&w, is_address ? mask(v, bits, text) : v, p);
     }
     if (first == SIZE_MAX || w.len > w.size)
         return 0;

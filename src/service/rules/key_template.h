@@ -7,9 +7,9 @@
  * come from.
  *
  * A variable is '$' and a name of letters, digits and _ . - that neither begins nor ends with '.'
- * or '-'; the longest such name is taken. "${name}" separates a name from the text after it. "$$"
- * is a dollar sign. Between two variables there is a text with a byte that is neither '%' nor one
- * of 0-9 A-F: it separates their values. */
+ * or '-'; the longest such name is taken. "${name}" separates a name from the text after it, and
+ * "${name|lower|trim}" has filters of its value. "$$" is a dollar sign. Between two variables there
+ * is a text with a byte that is neither '%' nor one of 0-9 A-F: it separates their values. */
 
 #include "port/text.h"
 
@@ -19,8 +19,11 @@
 #define WEIR_KEY_TEMPLATE_PARTS_MAX 16  /* variables, and texts between them */
 #define WEIR_KEY_TEMPLATE_NAME_MAX  64  /* bytes of a variable's name */
 
-/* The variable of a request's header is this and the header's name: "header.x-api-key". */
+/* The variables of a request's header, cookie or query parameter are these and its name:
+ * "header.x-api-key". */
 #define WEIR_KEY_HEADER "header."
+#define WEIR_KEY_COOKIE "cookie."
+#define WEIR_KEY_QUERY  "query."
 
 typedef struct weir_key_template weir_key_template;
 
@@ -40,6 +43,12 @@ void weir_key_template_free(weir_key_template *t);
 size_t weir_key_template_len(const weir_key_template *t);
 weir_slice weir_key_template_name(const weir_key_template *t, size_t i);
 
+/* Whether a variable begins with one of the texts above. *ret_rest is the name behind it. Pure. */
+bool weir_key_template_is(weir_slice variable, const char *prefix, weir_slice *ret_rest);
+
+/* The header that the value of a variable is in. Returns false if it is in none. Pure. */
+bool weir_key_template_header(weir_slice variable, weir_slice *ret);
+
 /* The value of a variable. Returns false if the request has none, such as a header that is absent:
  * the value is then empty.
  *  name        of the variable.
@@ -53,7 +62,8 @@ typedef struct weir_key_template_bits {
     unsigned v4, v6;
 } weir_key_template_bits;
 
-/* Writes the key. A template of a single variable gives its value. Otherwise different values never
+/* Writes the key. The filter `lower` makes A-Z of a value a-z, and `trim` removes spaces and tabs
+ * at its ends. A template of a single variable gives its value. Otherwise different values never
  * give the same key: in each value, '%' and the byte that separates it from the next value are
  * written as %XX, and an address is masked. The key of such a template is never an IP address.
  *  bits  of an address that count.

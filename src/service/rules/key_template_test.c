@@ -74,6 +74,8 @@ static void check_names(void **unused)
         {"$$$a x$$y $b", "a", "b"}, /* two dollar signs are one */
         {"${a}2/A${b}", "a", "b"},  /* '/' separates */
         {"user:$a", "a", NULL},
+        {"${a|lower}", "a", NULL},
+        {"${a|trim|lower}|$b", "a", "b"}, /* outside of braces, '|' is a text */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         weir_key_template *t = parse(rows[i][0]);
@@ -102,8 +104,13 @@ static void check_syntax_errors(void **unused)
         {"a/$-x", 2, "expected the name of a variable after '$'"},
         {"$.", 0, "expected the name of a variable after '$'"},
         {"${}", 0, "expected the name of a variable after '$'"},
-        {"x${a", 1, "expected ${NAME}, found no '}'"},
-        {"${a-}", 0, "expected ${NAME}, found no '}'"},
+        {"x${a", 1, "expected ${NAME} or ${NAME|FILTER}, found no '}'"},
+        {"${a-}", 0, "expected ${NAME} or ${NAME|FILTER}, found no '}'"},
+        {"x${a|lower", 1, "expected ${NAME} or ${NAME|FILTER}, found no '}'"},
+        {"x${a|upper}", 5, "expected the filter lower or trim after '|'"},
+        {"${a|}", 4, "expected the filter lower or trim after '|'"},
+        {"${a|lower|Trim}", 10, "expected the filter lower or trim after '|'"},
+        {"${a|lower}$b", 10, "expected a separator such as '/' between two variables"},
         {"$a$b", 2, "expected a separator such as '/' between two variables"},
         {"${a}2F%${b}", 7, "expected a separator between two variables that has a character other"},
     };
@@ -172,6 +179,31 @@ static void check_keys(void **unused)
         {"$ip/$a", "10.1.2.0%2F24/x/y%25"},
         {"$a-$ip6", "x/y%25-2001:db8::/64"},
         {"$$$a", "$x/y%25"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_string_equal(key_of(rows[i][0], &v), rows[i][1]);
+}
+
+static void check_filters(void **unused)
+{
+    (void)unused;
+    static const values v = {{"a", "b", "c", "d"}, {" Alice@Example.ORG \t", "A/%Z[", " \t", "@`"}};
+    static const char *const rows[][2] = {
+        {"$a", " Alice@Example.ORG \t"},
+        {"${a|lower}", " alice@example.org \t"},
+        {"${a|trim}", "Alice@Example.ORG"},
+        {"${a|trim|lower}", "alice@example.org"},
+        {"${a|lower|trim}", "alice@example.org"},
+        {"${b|lower}", "a/%z["},
+        {"${d|lower}", "@`"},              /* beside A-Z and a-z */
+        {"${b|lower}/$d", "a%2F%25z[/@`"}, /* an escape stays */
+        {"${b|trim}-$d", "A/%25Z[-@`"},
+        {"${b|lower}a$d", "%61/%25z[a@`"}, /* a separator is compared in lower case */
+        {"${c|trim}", "-"},
+        {"$c", " \t"},
+        {"${c|trim}/$b", "/A/%25Z["},
+        {"${c|trim}/${c|trim}", "-"},
+        {"u:${a|lower|trim}", "u:alice@example.org"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_string_equal(key_of(rows[i][0], &v), rows[i][1]);
@@ -305,10 +337,11 @@ static void check_address_ends(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_names),         cmocka_unit_test(check_syntax_errors),
-        cmocka_unit_test(check_limits),        cmocka_unit_test(check_keys),
-        cmocka_unit_test(check_no_address),    cmocka_unit_test(check_sizes),
-        cmocka_unit_test(check_all_injective), cmocka_unit_test(check_address_ends),
+        cmocka_unit_test(check_names),        cmocka_unit_test(check_syntax_errors),
+        cmocka_unit_test(check_limits),       cmocka_unit_test(check_keys),
+        cmocka_unit_test(check_filters),      cmocka_unit_test(check_no_address),
+        cmocka_unit_test(check_sizes),        cmocka_unit_test(check_all_injective),
+        cmocka_unit_test(check_address_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

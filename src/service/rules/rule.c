@@ -396,11 +396,9 @@ static weir_rules *rules_new(size_t capacity)
  * many. */
 static bool add_header(weir_rules *rules, weir_slice variable)
 {
-    static const char prefix[] = WEIR_KEY_HEADER;
-    size_t len = sizeof prefix - 1;
-    if (variable.len <= len || memcmp(variable.at, prefix, len) != 0)
+    weir_slice name;
+    if (!weir_key_template_header(variable, &name))
         return true;
-    weir_slice name = {variable.at + len, variable.len - len};
     if (weir_rules_want_header(rules, name))
         return true;
     if (rules->headers == WEIR_RULE_HEADERS_MAX)
