@@ -3,7 +3,7 @@
 changes of users while connections are open.
 
     users.py matrix RESP HTTP USERS_MD    each right has a user of the same name, whose password it is too
-    users.py changes RESP HTTP DIR        DIR has weir.yaml, with the user web"""
+    users.py changes RESP HTTP GRPC DIR   DIR has weir.yaml, with the user web"""
 
 import pathlib
 import re
@@ -12,7 +12,8 @@ import urllib.error
 import urllib.request
 
 from connections import connect, say
-from kit.process import until
+from kit.grpc import Grpc
+from kit.process import Failed, until
 
 OPEN_COMMANDS = {"AUTH", "RESET", "QUIT"}  # HELLO too, with AUTH
 OPEN_PATHS = {"/healthz", "/readyz", "/healthcheck"}
@@ -112,7 +113,7 @@ def matrix(resp, http, page):
     say(f"{len(endpoints)} endpoints need the rights of the table {wrong}", not wrong)
 
 
-def changes(resp, _http, folder):
+def changes(resp, _http, grpc, folder):
     config = pathlib.Path(folder) / "weir.yaml"
     log = pathlib.Path(folder) / "log"
     text = config.read_text()
@@ -123,6 +124,23 @@ def changes(resp, _http, folder):
         config.with_suffix(".new").replace(config)
         until(lambda: log.read_text().count(" info reloaded ") > before, "reloaded")
 
+    called = Grpc(int(grpc))
+
+    def is_answered():
+        """Whether a call is answered, on a connection that was open before the changes."""
+        try:
+            return called.rate_limit("edge", {"who": "x"}, {"authorization": "Bearer caller:secret"}) == 1
+        except Failed:
+            return False
+
+    say("a user calls over gRPC", is_answered())
+    reload(text.replace("may: take}", "may: peek}"))
+    say("an open connection of gRPC loses a right", not is_answered())
+    reload(text)
+    say("which is back", is_answered())
+    reload(re.sub(r"\n  caller: .*", "", text))
+    say("an open connection of gRPC loses its user", not is_answered())
+    reload(text)
     old, new = Connection(resp), Connection(resp)
     old.call("AUTH web old")
     new.call("AUTH web new")

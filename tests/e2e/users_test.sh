@@ -28,20 +28,26 @@ configure() {
 listen:
   resp: [127.0.0.1:0, {address: "unix:$tmp/web.sock", user: web}]
   http: [127.0.0.1:0, {address: 127.0.0.1:0, tls: {cert: server.pem, key: server.key, client_ca: ca.pem}}]
+  grpc: 127.0.0.1:0
+envoy: {config: limits}
 memory: {size: 8m}
 policies: {api: gcra 1/s burst 50, other: gcra 1/s burst 50}
 users:
   web: {password: [$1], policies: [api], keys: ["user:*"], may: [$2], certificate: web}
   ops: {password_file: ops.pw, may: [admin], certificate: [none, "spiffe://x/ops"]}
   slow: {password_hash: "$hash", may: peek, certificate: slow.test}
+  caller: {password: secret, may: take}
 YAML
     mv weir.yaml.new weir.yaml
 }
+mkdir limits
+echo '{domain: edge, descriptors: [{key: who, rate_limit: {unit: day, requests_per_unit: 9}}]}' >limits/edge.yaml
 configure "old, new" "take, peek"
 daemon_start "$tmp" "$weir" serve weir.yaml
 port=$(daemon_port resp)
 [ -n "$port" ] || port=$(sed -n 's/.* resp=127.0.0.1:\([0-9]*\),.*/\1/p' log)
 http=$(sed -n 's/.* http=127.0.0.1:\([0-9]*\),.*/\1/p' log)
+grpc=$(sed -n 's/.* grpc=127.0.0.1:\([0-9]*\) .*/\1/p' log)
 tls=$(sed -n 's/.* http=[^ ]*,127.0.0.1:\([0-9]*\) .*/\1/p' log)
 
 # ---- redis-cli and curl
@@ -87,7 +93,7 @@ check "a certificate by its DNS name" "200 403" "$(by slow /v1/policies) $(by sl
 check "a certificate that is no user's" 401 "$(by unknown /metrics)"
 
 # ---- changes
-check_python "$here/users.py" changes "$port" "$http" "$tmp"
+check_python "$here/users.py" changes "$port" "$http" "$grpc" "$tmp"
 check "no secret is in the log" 0 "$(grep -c 'secret-of-ops\|slow-secret\|scrypt' log)"
 "$weir" check --print weir.yaml >printed 2>/dev/null
 check "no secret is printed" 0 "$(grep -c 'old\|new\|scrypt' printed)"

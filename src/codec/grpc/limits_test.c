@@ -202,6 +202,59 @@ static void rights(void **state)
     expect_status(f, fail, "200", "3", "100 %25 wrong%7F%0A");
 }
 
+/* Submits a request of the user u whose body is not complete; end_body() completes it. */
+static int32_t begin_body(fixture *f)
+{
+    static uint8_t body[64];
+    nghttp2_data_provider data = {.read_callback = read_body_part};
+    const nghttp2_nv fields[] = {MAKE_FIELD(":method", "POST"),
+                                 MAKE_FIELD(":scheme", "http"),
+                                 MAKE_FIELD(":authority", "a"),
+                                 MAKE_FIELD(":path", ECHO),
+                                 MAKE_FIELD("content-type", "application/grpc"),
+                                 MAKE_FIELD("authorization", "Bearer u:p")};
+    f->sending_len = frame_message(body, "hello", 5);
+    f->sending = body;
+    int32_t id = nghttp2_submit_request(f->client, NULL, fields, 6, &data, NULL);
+    assert_int_equal(exchange(f), WEIR_SESSION_READ);
+    assert_string_equal(response_of(f, id)->status, "");
+    return id;
+}
+
+static void end_body(fixture *f, int32_t id)
+{
+    const uint8_t end[9] = {0, 0, 0, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, 0, 0, 0, (uint8_t)id};
+    weir_buffer_append(&f->in, end, sizeof end);
+    exchange(f);
+}
+
+/* The users change while a request is under way. */
+static void rights_are_checked_when_the_request_is_complete(void **state)
+{
+    weir_user_spec spec = {.name = "u", .password = {"p"}, .may = WEIR_MAY_TAKE};
+    fixture *f = *state;
+    users_kit_set(&f->users, &spec, 1, false);
+    int32_t id = begin_body(f);
+    users_kit_set(&f->users, &spec, 1, false);
+    end_body(f, id);
+    assert_string_equal(response_of(f, id)->status, "0");
+    assert_int_equal(f->app.calls, 1);
+    id = begin_body(f);
+    spec.may = WEIR_MAY_PEEK;
+    users_kit_set(&f->users, &spec, 1, false);
+    end_body(f, id);
+    assert_string_equal(response_of(f, id)->status, "7");
+    assert_string_equal(response_of(f, id)->message, "the user lacks the right \"take\"");
+    spec.may = WEIR_MAY_TAKE;
+    users_kit_set(&f->users, &spec, 1, false);
+    id = begin_body(f);
+    spec.password[0] = "other";
+    users_kit_set(&f->users, &spec, 1, false);
+    end_body(f, id);
+    assert_string_equal(response_of(f, id)->status, "16");
+    assert_int_equal(f->app.calls, 1);
+}
+
 /* A request with several passwords has none, so that it is one guess at most. */
 static void a_request_has_one_password(void **state)
 {
@@ -675,6 +728,7 @@ int main(void)
         TEST(deadlines_pass_while_an_engine_is_pending),
         TEST(passwords),
         TEST(rights),
+        TEST(rights_are_checked_when_the_request_is_complete),
         TEST(a_request_has_one_password),
         TEST(head_lists_are_limited),
         TEST(compressed_messages),

@@ -127,6 +127,8 @@ static bool decompress(weir_grpc_connection *c, weir_grpc_stream *s)
     return s->complete;
 }
 
+static void run_method(weir_grpc_connection *c, weir_grpc_stream *s);
+
 /* All bytes of a message have arrived. */
 static void complete_message(weir_grpc_connection *c, weir_grpc_stream *s)
 {
@@ -135,7 +137,7 @@ static void complete_message(weir_grpc_connection *c, weir_grpc_stream *s)
         return;
     if (!weir_grpc_is_conversation(s))
         return;
-    s->own->run(c, s);
+    run_method(c, s);
     s->prefix_len = 0;
 }
 
@@ -390,23 +392,34 @@ static void check_right(weir_grpc_connection *c, weir_grpc_stream *s)
         return;
     const weir_login *l = login_of(c, s);
     if (s->fields & WEIR_GRPC_BUSY) {
-        weir_grpc_refuse(c, s, 200, WEIR_GRPC_UNAVAILABLE,
-                         "too many passwords are being checked, try again");
+        refuse(c, s, WEIR_GRPC_UNAVAILABLE, "too many passwords are being checked, try again");
     } else if (!l->user) {
-        weir_grpc_refuse(c, s, 200, WEIR_GRPC_UNAUTHENTICATED,
-                         weir_access_is_single(c->options->access)
-                             ? "expected the metadata authorization: Bearer PASSWORD"
-                             : "expected the metadata authorization: Bearer NAME:PASSWORD");
+        refuse(c, s, WEIR_GRPC_UNAUTHENTICATED,
+               weir_access_is_single(c->options->access)
+                   ? "expected the metadata authorization: Bearer PASSWORD"
+                   : "expected the metadata authorization: Bearer NAME:PASSWORD");
         if (s->fields & WEIR_GRPC_WRONG_PASSWORD)
             punish(c);
     } else if (!weir_user_may(l->user, right)) {
-        weir_grpc_refuse(c, s, 200, WEIR_GRPC_PERMISSION_DENIED,
-                         weir_user_may(l->user, WEIR_MAY_TAKE)
-                             ? "the user may use only some policies or keys, and these limits are "
-                               "not among them"
-                             : "the user lacks the right \"take\"");
+        refuse(c, s, WEIR_GRPC_PERMISSION_DENIED,
+               weir_user_may(l->user, WEIR_MAY_TAKE)
+                   ? "the user may use only some policies or keys, and these limits are not among "
+                     "them"
+                   : "the user lacks the right \"take\"");
         weir_access_denied(c->options->access, c->wake_ctx, l, right);
     }
+}
+
+/* Calls the method. The users may have changed since the header fields arrived. */
+static void run_method(weir_grpc_connection *c, weir_grpc_stream *s)
+{
+    check_right(c, s);
+    if (is_over(s))
+        return;
+    if (s->own)
+        s->own->run(c, s);
+    else
+        weir_grpc_enqueue(c, s);
 }
 
 /* The header list is complete: refuses what is not a request to a known method. */
@@ -475,10 +488,8 @@ static void end_request(weir_grpc_connection *c, weir_grpc_stream *s)
         weir_grpc_end(c, s, WEIR_GRPC_OK, NULL);
     else if (!s->complete)
         refuse(c, s, WEIR_GRPC_UNIMPLEMENTED, "expected a message, found none");
-    else if (s->own)
-        s->own->run(c, s);
     else
-        weir_grpc_enqueue(c, s);
+        run_method(c, s);
 }
 
 int weir_grpc_on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *user_data)

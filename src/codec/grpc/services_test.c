@@ -311,6 +311,36 @@ static void reflection_is_a_stream(void **state)
     assert_int_equal(messages_len(f, empty), 0);
 }
 
+/* An open stream ends with the next message after its user is gone. */
+static void reflection_ends_with_the_user(void **state)
+{
+    fixture *f = *state;
+    static uint8_t body[64];
+    nghttp2_data_provider data = {.read_callback = read_body_part};
+    weir_user_spec specs[] = {{.name = "v", .password = {"p"}, .may = WEIR_MAY_PEEK},
+                              {.name = "u", .password = {"p"}, .may = WEIR_MAY_PEEK}};
+    const nghttp2_nv fields[] = {MAKE_FIELD(":method", "POST"),
+                                 MAKE_FIELD(":scheme", "http"),
+                                 MAKE_FIELD(":authority", "a"),
+                                 MAKE_FIELD(":path", REFLECTION),
+                                 MAKE_FIELD("content-type", "application/grpc"),
+                                 MAKE_FIELD("authorization", "Bearer u:p")};
+    f->options.descriptors = weir_rls_file_descriptors;
+    users_kit_set(&f->users, specs, 2, false);
+    int32_t id = nghttp2_submit_request(f->client, NULL, fields, 6, &data, NULL);
+    for (size_t sent = 1; sent <= 3; sent++) {
+        f->sending_len = add_request(body, 0, 7, "");
+        f->sending = body;
+        (void)nghttp2_session_resume_data(f->client, id);
+        exchange(f);
+        assert_int_equal(messages_len(f, id), sent < 3 ? sent : 2);
+        assert_string_equal(response_of(f, id)->status, sent < 3 ? "" : "16");
+        users_kit_set(&f->users, specs, sent == 1 ? 2 : 1, false);
+    }
+    assert_string_equal(response_of(f, id)->message,
+                        "expected the metadata authorization: Bearer NAME:PASSWORD");
+}
+
 /* A client that does not read the responses cannot make the server keep many. */
 static void unread_responses_end_the_stream(void **state)
 {
@@ -374,6 +404,7 @@ int main(void)
         TEST(reflection_finds_files),
         TEST(reflection_is_a_stream),
         TEST(unread_responses_end_the_stream),
+        TEST(reflection_ends_with_the_user),
         TEST(reflection_is_limited),
         TEST(reflection_needs_descriptors),
     };
