@@ -209,14 +209,16 @@ static void check_redis_tls(config_reader *r, const config_place *root)
 
 /* ---- passwords ------------------------------------------------------------------------------- */
 
-static void warn_if_readable(config_reader *r, const config_place *place, const char *path)
+/*  what  such as "this password". */
+static void warn_if_readable(config_reader *r, const config_place *place, const char *what,
+                             const char *path)
 {
     struct stat st;
     if (path && stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_IROTH))
         config_warn(r->errors, place,
-                    "all users of this machine can read this password, because %.200s has the mode "
-                    "%04o; expected at most 0640",
-                    path, (unsigned)st.st_mode & 07777U);
+                    "all users of this machine can read %s, because %.200s has the mode %04o; "
+                    "expected at most 0640",
+                    what, path, (unsigned)st.st_mode & 07777U);
 }
 
 /* Whether a value is in the file itself, and not in a variable. */
@@ -226,21 +228,35 @@ static bool is_written_out(const config_node *n)
            !memmem(n->file->text + n->begin, n->end - n->begin, "${", 2);
 }
 
-/* Warns of passwords of a map and the maps below that all users can read.
+static bool is_key(const config_node *key, const char *name, const char *other)
+{
+    return strcmp(key->text, name) == 0 || strcmp(key->text, other) == 0;
+}
+
+static bool has_password(const config_node *url)
+{
+    weir_redis_url parsed;
+    return url->kind == CONFIG_SCALAR &&
+           weir_redis_url_read(url->text, &parsed, NULL) == WEIR_OK && parsed.has_password;
+}
+
+/* Warns of passwords and headers of a map and the maps below that all users can read.
  *  last  the file of the last password that was written out; one warning for a file is enough. */
 static void check_passwords(config_reader *r, const config_place *map, const config_errors **last)
 {
     for (const config_node *key = map->node->first; key; key = key->next) {
         const config_place below = {.up = map, .key = key, .node = key->value};
-        bool here = strcmp(key->text, "password") == 0;
-        bool named = strcmp(key->text, "password_file") == 0;
+        bool here = strcmp(key->text, "password") == 0, in_url = is_key(key, "url", "urls");
+        bool named = is_key(key, "password_file", "headers_file");
         config_place entry = {0};
-        while ((here || named) && config_next_entry(&below, &entry)) {
+        while ((here || in_url || named) && config_next_entry(&below, &entry)) {
             const config_errors *file = entry.node->file;
             if (named) {
-                warn_if_readable(r, &entry, config_resolve_path(r, entry.node->text));
-            } else if (file != *last && is_written_out(entry.node)) {
-                warn_if_readable(r, &entry, file->file);
+                warn_if_readable(r, &entry, key->text[0] == 'h' ? "these headers" : "this password",
+                                 config_resolve_path(r, entry.node->text));
+            } else if (file != *last && is_written_out(entry.node) &&
+                       (here || has_password(entry.node))) {
+                warn_if_readable(r, &entry, "this password", file->file);
                 *last = file;
             }
         }

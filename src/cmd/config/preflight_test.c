@@ -197,9 +197,10 @@ static void check_in_use(void **unused)
     (void)unlink("state.lock");
 }
 
-#define READABLE(file)                                                                             \
-    "all users of this machine can read this password, because " file                              \
+#define READABLE_BY_ALL(what, file)                                                                \
+    "all users of this machine can read " what ", because " file                                   \
     " has the mode 0644; expected at most 0640\n"
+#define READABLE(file) READABLE_BY_ALL("this password", file)
 
 /* Passwords that all users can read are a warning, at the first of them in the file. */
 static void check_passwords(void **unused)
@@ -224,8 +225,24 @@ static void check_passwords(void **unused)
         {"redis: {url: redis://h, password: x}\n", 0644, 0600,
          "weir.yaml:2:35: warning: redis.password: " READABLE("weir.yaml")},
         {"policies: {password: gcra 1/s}\n", 0644, 0644, NULL},
+        {"redis: {url: \"redis://:s3cret@h\"}\n", 0644, 0600,
+         "weir.yaml:2:14: warning: redis.url: " READABLE("weir.yaml")},
+        {"redis: {url: \"redis://:s3cret@h\", password: x}\n", 0644, 0600,
+         "weir.yaml:2:14: warning: redis.url: " READABLE("weir.yaml")},
+        {"redis: {urls: [\"redis://a\", \"redis://u:s3cret@h\"]}\n", 0644, 0600,
+         "weir.yaml:2:29: warning: redis.urls[1]: " READABLE("weir.yaml")},
+        {"redis: {url: \"redis://:s3cret@h\"}\n", 0640, 0644, NULL},
+        {"redis: {url: \"redis://:${WEIR_A}@h\"}\n", 0644, 0644, NULL},
+        {"redis: {url: \"redis://h/1\"}\n", 0644, 0644, NULL},
+        {"telemetry: {endpoint: \"http://h\", headers_file: pw}\n", 0600, 0644,
+         "weir.yaml:2:49: warning: telemetry.headers_file: " READABLE_BY_ALL("these headers",
+                                                                            "pw")},
+        {"telemetry: {endpoint: \"http://h\", headers_file: pw}\n", 0644, 0640, NULL},
     };
-    write_junk("pw", 20);
+    FILE *f = fopen("pw", "w"); /* a password, or a header */
+    assert_non_null(f);
+    fputs("key: s3cret\n", f);
+    fclose(f);
     write_junk("own", 20);
     assert_int_equal(chmod("own", 0600), 0);
     assert_int_equal(setenv("WEIR_A", "one", 1), 0);
@@ -233,7 +250,7 @@ static void check_passwords(void **unused)
         char yaml[200];
         assert_int_equal(chmod("weir.yaml", rows[i].config), 0);
         assert_int_equal(chmod("pw", rows[i].file), 0);
-        snprintf(yaml, sizeof yaml, "listen: {resp: 0}\n%s", rows[i].yaml);
+        snprintf(yaml, sizeof yaml, "listen: {resp: 0, http: 0}\n%s", rows[i].yaml);
         assert_int_equal(preflight(yaml), WEIR_OK);
         const char *found = strstr(errors, "all users of"), *expected = rows[i].warning;
         assert_null(found ? strstr(found + 1, "all users of") : NULL);
