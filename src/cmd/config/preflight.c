@@ -236,8 +236,8 @@ static bool is_key(const config_node *key, const char *name, const char *other)
 static bool has_password(const config_node *url)
 {
     weir_redis_url parsed;
-    return url->kind == CONFIG_SCALAR &&
-           weir_redis_url_read(url->text, &parsed, NULL) == WEIR_OK && parsed.has_password;
+    return url->kind == CONFIG_SCALAR && weir_redis_url_read(url->text, &parsed, NULL) == WEIR_OK &&
+           parsed.has_password;
 }
 
 /* Warns of passwords and headers of a map and the maps below that all users can read.

@@ -236,7 +236,7 @@ static void check_passwords(void **unused)
         {"redis: {url: \"redis://h/1\"}\n", 0644, 0644, NULL},
         {"telemetry: {endpoint: \"http://h\", headers_file: pw}\n", 0600, 0644,
          "weir.yaml:2:49: warning: telemetry.headers_file: " READABLE_BY_ALL("these headers",
-                                                                            "pw")},
+                                                                             "pw")},
         {"telemetry: {endpoint: \"http://h\", headers_file: pw}\n", 0644, 0640, NULL},
     };
     FILE *f = fopen("pw", "w"); /* a password, or a header */
