@@ -228,7 +228,7 @@ static void end_body(fixture *f, int32_t id)
     exchange(f);
 }
 
-/* The users change while a request is under way. */
+/* The users change between the header fields and the end of the body. */
 static void rights_are_checked_when_the_request_is_complete(void **state)
 {
     weir_user_spec spec = {.name = "u", .password = {"p"}, .may = WEIR_MAY_TAKE};
