@@ -7,8 +7,10 @@
 #include "codec/answer/fields.h"
 #include "core/figures.h"
 #include "service/rules/address.h"
+#include "service/rules/routes.h"
 #include "service/zone_cache.h"
 #include "store/figures.h"
+#include "store/iterate.h"
 
 #include <string.h>
 
@@ -21,6 +23,25 @@ weir_zones weir_client_zones(void)
     if (!cache)
         cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
     return cache ? weir_zone_cache_zones(cache) : (weir_zones){0};
+}
+
+/* ---- policies -------------------------------------------------------------------------------- */
+
+weir_status weir_client_ids_of(weir_store *s, const weir_policy *p, const char *name,
+                               size_t name_len, weir_client_ids *ret)
+{
+    uint64_t id = weir_store_policy_id(s, p);
+    *ret = (weir_client_ids){id, id};
+    if (name_len == 0)
+        return WEIR_OK;
+    if (weir_rule_name_check(name, name_len, NULL) != WEIR_OK)
+        return WEIR_E_SYNTAX;
+    ret->id = weir_store_partition_id(s, weir_store_named_id(s, p, name, name_len), name);
+    ret->group = weir_store_reset_id(name, name_len);
+    weir_status st = weir_store_note_limit(s, ret->id, p, name, name_len);
+    if (st == WEIR_OK)
+        weir_store_keep(s);
+    return st;
 }
 
 /* ---- header fields --------------------------------------------------------------------------- */

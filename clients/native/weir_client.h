@@ -3,8 +3,9 @@
 #ifndef WEIR_WEIR_CLIENT_H
 #define WEIR_WEIR_CLIENT_H
 /* What the packages in clients/ need of weir beside its public headers: time zones, header fields,
- * addresses as keys, and figures. `make clients-dist` adds it to the amalgamated library of the
- * packages. It is no part of libweir, and may change with each release. */
+ * addresses as keys, policies with names, and figures. `make clients-dist` adds it to the
+ * amalgamated library of the packages. It is no part of libweir, and may change with each
+ * release. */
 
 #include <weir/weir_store.h>
 
@@ -12,6 +13,24 @@
  * Returns zones without `find` if memory is exhausted: then only UTC is known. The first call must
  * not run beside another one. */
 weir_zones weir_client_zones(void);
+
+/* ---- policies -------------------------------------------------------------------------------- */
+
+typedef struct weir_client_ids {
+    uint64_t id;    /* for weir_store_current_id(), with `group` */
+    uint64_t group; /* for weir_store_reset_policy() */
+} weir_client_ids;
+
+#define WEIR_CLIENT_NAME_EXPECTED                                                                  \
+    "the name of a policy: expected 1 to 64 letters, digits and - _ . : /"
+
+/* Finds the ids under which a store has the states of a policy. With a name, they are those that
+ * `weir serve` uses for its policy of this name and this text, and keys keep what they used when
+ * the policy of a name changes. Call it again when the store was opened again.
+ *  name  ends with a zero byte after name_len; empty: the ids are those of the text.
+ * Returns WEIR_OK; WEIR_E_SYNTAX if the daemon would refuse the name; WEIR_E_NOMEM. Any thread. */
+WEIR_NODISCARD weir_status weir_client_ids_of(weir_store *s, const weir_policy *p, const char *name,
+                                              size_t name_len, weir_client_ids *ret);
 
 /* ---- header fields --------------------------------------------------------------------------- */
 

@@ -16,6 +16,8 @@
 #include <pthread.h>
 #include <string.h>
 
+enum { V6_BITS = 64 }; /* of an IPv6 address in a key, as the daemon's default */
+
 static PyObject *error_type;
 static PyTypeObject *store_type, *policy_type;
 static unsigned forks; /* how many times fork() made this process, from the first process on */
@@ -34,6 +36,16 @@ static PyObject *fail(weir_status st, const char *text)
         PyErr_SetObject(error_type, args);
     Py_XDECREF(args);
     return NULL;
+}
+
+/* A copy of a text with its zero byte; NULL with an exception set. */
+static char *copy_of(const char *text, Py_ssize_t len)
+{
+    char *copy = PyMem_Malloc((size_t)len + 1);
+    if (!copy)
+        return (char *)PyErr_NoMemory();
+    memcpy(copy, text, (size_t)len + 1);
+    return copy;
 }
 
 /* ---- the store ------------------------------------------------------------------------------- */
@@ -91,13 +103,11 @@ static PyObject *store_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     store_object *self = (store_object *)alloc(type, 0);
     if (!self)
         return NULL;
-    self->path = PyMem_Malloc((size_t)len + 1);
+    self->path = copy_of(path, len);
     if (!self->path) {
         Py_DECREF(self);
-        return PyErr_NoMemory();
+        return NULL;
     }
-    for (Py_ssize_t i = 0; i <= len; i++)
-        self->path[i] = path[i];
     self->size = (size_t)size;
     self->sync = (weir_sync)sync;
     self->when_full = (weir_when_full)when_full;
@@ -150,8 +160,11 @@ static PyObject *store_watch(store_object *self, PyObject *unused)
 typedef struct policy_object {
     PyObject_HEAD store_object *store;
     weir_policy policy;
-    uint64_t id;
-    uint64_t group; /* policies that are reset together have one number */
+    char *name; /* of the policy, or empty */
+    size_t name_len;
+    unsigned forks; /* when `ids` were found */
+    weir_client_ids ids;
+    uint64_t group; /* policies that are reset together have one number; 0: ids.group */
 } policy_object;
 
 static bool parse(weir_policy *ret, const char *text, Py_ssize_t len)
@@ -167,28 +180,47 @@ static bool parse(weir_policy *ret, const char *text, Py_ssize_t len)
     return st == WEIR_OK;
 }
 
+/* The store of this process, with the ids of the policy in it; NULL with an exception set. */
+static weir_store *store_of_policy(policy_object *self)
+{
+    weir_store *s = store_of(self->store);
+    if (!s || self->forks == forks)
+        return s;
+    weir_status st = weir_client_ids_of(s, &self->policy, self->name, self->name_len, &self->ids);
+    if (st != WEIR_OK) {
+        fail(st, st == WEIR_E_SYNTAX ? WEIR_CLIENT_NAME_EXPECTED : weir_status_str(st));
+        return NULL;
+    }
+    if (self->group)
+        self->ids.group = self->group;
+    self->forks = forks;
+    return s;
+}
+
 static PyObject *policy_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     store_object *store;
-    const char *text;
-    Py_ssize_t len;
+    const char *text, *name;
+    Py_ssize_t len, name_len;
     unsigned long long group;
     (void)kwargs;
-    if (!PyArg_ParseTuple(args, "O!s#K", store_type, &store, &text, &len, &group))
+    if (!PyArg_ParseTuple(args, "O!s#s#K", store_type, &store, &text, &len, &name, &name_len,
+                          &group))
         return NULL;
     allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     policy_object *self = (policy_object *)alloc(type, 0);
     if (!self)
         return NULL;
-    weir_store *s = store_of(store);
-    if (!s || !parse(&self->policy, text, len)) {
+    Py_INCREF(store);
+    self->store = store;
+    self->name = copy_of(name, name_len);
+    self->name_len = (size_t)name_len;
+    self->group = group;
+    self->forks = ~forks;
+    if (!self->name || !parse(&self->policy, text, len) || !store_of_policy(self)) {
         Py_DECREF(self);
         return NULL;
     }
-    Py_INCREF(store);
-    self->store = store;
-    self->id = weir_store_policy_id(s, &self->policy);
-    self->group = group ? group : self->id;
     return (PyObject *)self;
 }
 
@@ -196,6 +228,7 @@ static void policy_dealloc(policy_object *self)
 {
     PyTypeObject *type = Py_TYPE((PyObject *)self);
     Py_XDECREF((PyObject *)self->store);
+    PyMem_Free(self->name);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
@@ -205,22 +238,36 @@ typedef struct call {
     weir_store *s;
     const weir_policy *p;
     uint64_t id;
-    const char *key;
+    const char *key; /* without one, key_len is 0 */
     Py_ssize_t key_len;
     long long cost, keep, now_ns, ttl_ns;
+    char network[WEIR_CLIENT_KEY_MAX];
 } call;
+
+/* Counts an IPv6 address as its network, as the daemon does. */
+static void read_address(call *c)
+{
+    size_t len = 0;
+    if (c->key_len > 0 && memchr(c->key, ':', (size_t)c->key_len))
+        len = weir_client_key(c->key, (size_t)c->key_len, V6_BITS, c->network);
+    if (len == 0)
+        return;
+    c->key = c->network;
+    c->key_len = (Py_ssize_t)len;
+}
 
 /* Completes a call after its arguments were read. A negative now_ns stands for the store's clock.
  * Returns false with an exception set. */
 static bool begin(policy_object *self, call *c)
 {
-    c->s = store_of(self->store);
+    c->s = store_of_policy(self);
     if (!c->s)
         return false;
     c->p = &self->policy;
-    c->id = weir_store_current_id(c->s, self->id, self->group);
+    c->id = weir_store_current_id(c->s, self->ids.id, self->ids.group);
     if (c->now_ns < 0)
         c->now_ns = weir_store_now(c->s);
+    read_address(c);
     return true;
 }
 
@@ -350,7 +397,7 @@ static PyObject *policy_reserve(policy_object *self, PyObject *args)
 /* commit(id, actual, now_ns) */
 static PyObject *policy_commit(policy_object *self, PyObject *args)
 {
-    call c;
+    call c = {.key_len = 0};
     weir_decision d;
     weir_status st;
     unsigned long long id;
@@ -364,7 +411,7 @@ static PyObject *policy_commit(policy_object *self, PyObject *args)
 /* renew(id, ttl_ns, now_ns) */
 static PyObject *policy_renew(policy_object *self, PyObject *args)
 {
-    call c;
+    call c = {.key_len = 0};
     weir_decision d;
     weir_status st;
     unsigned long long id;
@@ -389,12 +436,12 @@ static PyObject *policy_reset(policy_object *self, PyObject *args)
 
 static PyObject *policy_reset_all(policy_object *self, PyObject *unused)
 {
-    weir_store *s = store_of(self->store);
+    weir_store *s = store_of_policy(self);
     weir_status st;
     (void)unused;
     if (!s)
         return NULL;
-    RUN(self, st, weir_store_reset_policy(s, self->group));
+    RUN(self, st, weir_store_reset_policy(s, self->ids.group));
     if (st != WEIR_OK)
         return fail(st, weir_status_str(st));
     Py_RETURN_NONE;
@@ -473,19 +520,22 @@ static PyObject *lines(PyObject *module, PyObject *args)
     return PyUnicode_FromStringAndSize(buf, (Py_ssize_t)len);
 }
 
-/* address_key(text, bits): the network of an IP address, or the text itself */
+/* address_key(text, bits): the network of an IP address, in a form that read_address() does not
+ * take for an address; or the text itself */
 static PyObject *address_key(PyObject *module, PyObject *args)
 {
     const char *text;
     Py_ssize_t len;
     unsigned bits;
-    char buf[WEIR_CLIENT_KEY_MAX];
+    char buf[WEIR_CLIENT_KEY_MAX + sizeof "/128"];
     (void)module;
     if (!PyArg_ParseTuple(args, "s#I", &text, &len, &bits))
         return NULL;
     if (bits < 1 || bits > 128)
         return fail(WEIR_E_RANGE, "expected 1 to 128 bits of an IPv6 address");
     size_t n = weir_client_key(text, (size_t)len, bits, buf);
+    if (bits == 128 && memchr(buf, ':', n))
+        n += (size_t)PyOS_snprintf(buf + n, sizeof buf - n, "/128");
     return n ? PyUnicode_FromStringAndSize(buf, (Py_ssize_t)n)
              : PyUnicode_FromStringAndSize(text, len);
 }

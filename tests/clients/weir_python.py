@@ -135,6 +135,34 @@ def vectors_with_a_daemon(box, directory):
     say(python(directory, "vectors.py", f"weir://{HOST}:{daemon.port}", daemon.clock, *VECTORS).splitlines()[-1])
 
 
+# ---- a file with a daemon ----------------------------------------------------------------------------------------
+
+SHARED = """
+import os, sys, weir
+url, policies = sys.argv[1], {"api": "gcra 1/365d burst 9"}
+name, text = weir.Limiter("api", url, policies=policies), weir.Limiter(policies["api"], url)
+taken = [limiter.check(key).remaining for limiter in (name, text) for key in ("a", "2001:db8::1")]
+if os.fork() == 0:
+    taken = [limiter.check("a").remaining for limiter in (name, text)]
+    name.reset_all()
+    print(*taken, name.peek("a").remaining, text.peek("a").remaining)
+    sys.exit(0)
+os.wait()
+print(*taken)
+"""
+
+
+def file_of_a_daemon(box, directory):
+    """A limiter in the daemon's file and the daemon count together, by name and by text, also after fork()."""
+    file, policy = box.path / "shared", "gcra 1/365d burst 9"
+    daemon = Daemon(box, {"api": policy}, None, engine=None, memory=f"{{size: 8m, file: {file}, shared: true}}").start()
+    for key in ("a", "2001:db8::1"):
+        for name in ("api", policy, policy):
+            daemon.call("WEIR.TAKE", name, key)
+    equal(python(directory, "-c", SHARED, f"weir+file://{file}"), "6 5 9 5\n7 7 6 6\n")
+    equal([daemon.call("WEIR.PEEK", name, "2001:db8::2")[2] for name in ("api", policy)], [9, 6], "the keys of a /64")
+
+
 # ---- races -------------------------------------------------------------------------------------------------------
 
 
@@ -317,7 +345,7 @@ def page_tables(_box, directory):
         expect(FOREIGN[name].endswith(pins[name]), f"another {name}")
 
 
-TESTS = [own_tests, with_a_daemon, types, vectors_in_a_file, vectors_with_a_daemon, races_in_a_file, killed_processes,
+TESTS = [own_tests, with_a_daemon, types, vectors_in_a_file, vectors_with_a_daemon, file_of_a_daemon, races_in_a_file, killed_processes,
          race_with_a_daemon, failures_of_a_daemon, limits_in_a_file, limits_with_a_daemon,
          flask_limiter_in_a_file, page_programs, page_tables]
 

@@ -45,21 +45,31 @@ function choice(name, value, words) {
   return value;
 }
 
+// The policy text, and its name or ''.
+function textOf(policy, policies) {
+  const isText = /\s/.test(policy);
+  if (policies === undefined && isText) return [policy, ''];
+  if (policies !== undefined && (typeof policies !== 'object' || policies === null || isText)) {
+    errors.mistake('policies', 'an object of names and policy texts, and a name as the policy', isText ? policy : policies);
+  }
+  const text = policies !== undefined && Object.hasOwn(policies, policy) ? policies[policy] : undefined;
+  if (typeof text === 'string') return [text, policy];
+  const names = policies === undefined ? '' : `: ${Object.keys(policies).join(', ')}`;
+  throw new errors.PolicyError(
+    `policy: expected a policy text such as 'gcra 10/m burst 5', or a name in policies${names}, found '${policy}'`,
+  );
+}
+
 class FileEngine {
-  static options = ['memory', 'sync', 'whenFull', 'clock'];
+  static options = ['policies', 'memory', 'sync', 'whenFull', 'clock'];
   #addon = load();
   #numbers = this.#addon.numbers;
   #limiter;
   #clock;
   #timer;
 
-  constructor(policy, url, { memory = 0, sync = 'never', whenFull = 'evict', clock }, onFailure) {
-    if (!/\s/.test(policy)) {
-      throw new errors.PolicyError(
-        `policy: expected a policy text such as 'gcra 10/m burst 5', found '${policy}': ` +
-          'only the daemon has policies with names',
-      );
-    }
+  constructor(policy, url, { policies, memory = 0, sync = 'never', whenFull = 'evict', clock }, onFailure) {
+    const [text, name] = textOf(policy, policies);
     errors.integer('memory', memory, 0, Number.MAX_SAFE_INTEGER);
     const synced = choice('sync', sync, ['never', '1s']) === '1s';
     const refuse = choice('whenFull', whenFull, ['evict', 'refuse']) === 'refuse';
@@ -67,7 +77,7 @@ class FileEngine {
     this.#clock = clock;
     const file = pathOf(url);
     try {
-      this.#limiter = this.#addon.open(policy, file, memory, synced, refuse);
+      this.#limiter = this.#addon.open(text, name, file, memory, synced, refuse);
     } catch (error) {
       const Kind = error.status === STATUS.SYNTAX ? errors.PolicyError : errors.FileError;
       const message = error.message.replace(/--reset-state replaces .*/, 'delete it to begin with an empty one');

@@ -43,6 +43,12 @@ function limiterOf({ limiter, policy }, rest) {
 
 const valueOf = (option, ...args) => (typeof option === 'function' ? option(...args) : option);
 
+// The key of an address, in a form that a limiter does not read as an address again.
+function networkOf(address, bits) {
+  const key = ipKey(address, bits);
+  return bits === 128 && key.includes(':') ? `${key}/128` : key;
+}
+
 class Guard {
   constructor(options, addressOf) {
     const [own, rest] = split(options);
@@ -54,7 +60,7 @@ class Guard {
     this.limiter = limiterOf(own, rest);
     this.fields = headersOf(this.standardHeaders, this.legacyHeaders);
     this.identifier ??= own.policy === undefined || /\s/.test(own.policy) ? 'limit' : own.policy;
-    this.keyGenerator ??= (request) => ipKey(addressOf(request) ?? 'unknown', this.ipv6Subnet);
+    this.keyGenerator ??= (request) => networkOf(addressOf(request) ?? 'unknown', this.ipv6Subnet);
   }
 
   // Decides on a request. Returns { key, cost, decision, headers }, or null for a request that is not limited.

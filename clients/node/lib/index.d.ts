@@ -36,6 +36,8 @@ export interface CommonOptions {
   timeout?: number;
   /** weirs://: the options of tls.connect(). */
   tls?: object;
+  /** weir+file: the texts of policies by their names, of which `policy` is one. */
+  policies?: Record<string, string>;
   /** weir+file: the size of the file in bytes. By default, that of an existing file, and 256 MiB for a new one. */
   memory?: number;
   /** weir+file: `1s` writes changes to the disk once a second; a killed process loses nothing in any case. */

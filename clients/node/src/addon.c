@@ -58,7 +58,7 @@ typedef struct instance {
 typedef struct limiter {
     shared_store *shared;
     weir_store *store;
-    uint64_t id;
+    weir_client_ids ids;
     weir_policy policy;
 } limiter;
 
@@ -177,7 +177,7 @@ static weir_status decide(const limiter *l, const request *r, double *numbers)
     weir_status st = WEIR_E_RANGE;
     weir_store *s = l->store;
     const weir_policy *p = &l->policy;
-    uint64_t id = weir_store_current_id(s, l->id, l->id);
+    uint64_t id = weir_store_current_id(s, l->ids.id, l->ids.group);
     switch ((operation)numbers[OPERATION]) {
     case OP_CHECK:
         st = weir_store_check_keep(s, p, id, r->key, r->key_len, r->now_ns, r->cost, r->more, &d);
@@ -194,7 +194,7 @@ static weir_status decide(const limiter *l, const request *r, double *numbers)
     case OP_RESET:
         return weir_store_reset(s, id, r->key, r->key_len);
     case OP_RESET_ALL:
-        return weir_store_reset_policy(s, l->id);
+        return weir_store_reset_policy(s, l->ids.group);
     case OP_RESERVE:
         st = reserve(l, r, id, &d, numbers);
         break;
@@ -242,9 +242,10 @@ static void free_limiter(napi_env env, void *data, void *hint)
     free(l);
 }
 
-/* Parses the policy and opens the store. On failure, throws an error and returns false. */
-static bool set_up(napi_env env, limiter *l, const char *text, size_t len,
-                   const store_settings *settings)
+/* Parses the policy and opens the store. On failure, throws an error and returns false.
+ *  name  of the policy; may be empty. */
+static bool set_up(napi_env env, limiter *l, const char *text, size_t len, const char *name,
+                   size_t name_len, const store_settings *settings)
 {
     weir_policy_error wrong = {0};
     weir_store_error error = {""};
@@ -261,27 +262,30 @@ static bool set_up(napi_env env, limiter *l, const char *text, size_t len,
         return false;
     }
     l->store = stores_get(l->shared);
-    l->id = weir_store_policy_id(l->store, &l->policy);
-    return true;
+    st = weir_client_ids_of(l->store, &l->policy, name, name_len, &l->ids);
+    if (st != WEIR_OK)
+        throw_error(env, st, st == WEIR_E_SYNTAX ? WEIR_CLIENT_NAME_EXPECTED : weir_status_str(st));
+    return st == WEIR_OK;
 }
 
-/* open(policy text, file, memory bytes, sync, refuse): a limiter */
+/* open(policy text, name, file, memory bytes, sync, refuse): a limiter */
 static napi_value open_limiter(napi_env env, napi_callback_info info)
 {
-    napi_value a[5], ret = NULL;
-    size_t n = 5, len;
-    char text[WEIR_POLICY_TEXT_MAX + 4], file[4096];
+    napi_value a[6], ret = NULL;
+    size_t n = 6, len, name_len;
+    char text[WEIR_POLICY_TEXT_MAX + 4], name[128], file[4096];
     napi_get_cb_info(env, info, &n, a, NULL, NULL);
     napi_get_value_string_utf8(env, a[0], text, sizeof text, &len);
-    napi_get_value_string_utf8(env, a[1], file, sizeof file, NULL);
+    napi_get_value_string_utf8(env, a[1], name, sizeof name, &name_len);
+    napi_get_value_string_utf8(env, a[2], file, sizeof file, NULL);
     const store_settings settings = {.file = file,
-                                     .memory_bytes = (size_t)integer_of(env, a[2]),
-                                     .sync = is_true(env, a[3]),
-                                     .refuse = is_true(env, a[4])};
+                                     .memory_bytes = (size_t)integer_of(env, a[3]),
+                                     .sync = is_true(env, a[4]),
+                                     .refuse = is_true(env, a[5])};
     limiter *l = calloc(1, sizeof *l);
     if (!l)
         return throw_error(env, WEIR_E_NOMEM, weir_status_str(WEIR_E_NOMEM));
-    if (!set_up(env, l, text, len, &settings) ||
+    if (!set_up(env, l, text, len, name, name_len, &settings) ||
         napi_create_external(env, l, free_limiter, NULL, &ret) != napi_ok)
         free_limiter(env, l, NULL);
     return ret;

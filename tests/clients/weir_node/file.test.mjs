@@ -140,14 +140,10 @@ test('options of the file mode are checked', () => {
     [{ sync: 'always' }, "sync: expected 'never' or '1s', found 'always'"],
     [{ whenFull: 'wait' }, "whenFull: expected 'evict' or 'refuse', found 'wait'"],
     [{ memory: '8m' }, `memory: expected a whole number from 0 to ${Number.MAX_SAFE_INTEGER}, found '8m'`],
-    [{ timeout: 5 }, /^a limiter with weir\+file:\/\/ has no option 'timeout', expected one of url, .*, clock$/],
+    [{ timeout: 5 }, /^a limiter with weir\+file:\/\/ has no option 'timeout', expected one of url, .*, policies, memory, sync, whenFull, clock$/],
   ]) {
     assert.throws(() => new Limiter('gcra 1/h', small('checked', more)), { name: 'OptionError', message });
   }
-  assert.throws(() => new Limiter('api', small('checked')), {
-    name: 'PolicyError',
-    message: /only the daemon has policies with names$/,
-  });
 });
 
 test('a full store refuses, and onError decides', async () => {
@@ -211,14 +207,57 @@ test('a daemon that shares the file counts together with the package', async () 
   });
   const options = { url: daemon.url, timeout: 10000, onError: 'throw' };
   const [text, name] = [policy, 'api'].map((one) => new Limiter(one, options));
-  const file = new Limiter(policy, small('daemon'));
+  const textInFile = new Limiter(policy, small('daemon'));
+  const nameInFile = new Limiter('api', small('daemon', { policies: { api: policy, other: 'gcra 1/s' } }));
   for (const key of ['alice', '2001:db8::1']) {
     await text.check(key);
     await name.check(key);
-    assert.equal(file.checkSync(key).remaining, 3);
+    await name.check(key);
+    assert.equal(textInFile.checkSync(key).remaining, 3);
+    assert.equal(nameInFile.checkSync(key).remaining, 2);
+    assert.equal((await name.peek(key)).remaining, 2);
   }
-  for (const limiter of [text, name, file]) limiter.close();
+  await nameInFile.resetAll();
+  assert.deepEqual([(await name.check('alice')).remaining, (await text.check('alice')).remaining], [4, 2]);
+  await name.resetAll();
+  assert.equal(nameInFile.checkSync('alice').remaining, 4);
+  const other = new Limiter('other', small('daemon', { policies: { other: policy } }));
+  assert.equal(other.checkSync('alice').remaining, 4);
+  for (const limiter of [text, name, textInFile, nameInFile, other]) limiter.close();
   await daemon.kill();
+});
+
+test('keys keep what they used when the policy of a name changes', () => {
+  const limiter = (policy) => new Limiter('api', small('changed', { policies: { api: policy } }));
+  const five = limiter('gcra 1/365d burst 5');
+  assert.equal(five.checkSync('a', { cost: 2 }).remaining, 3);
+  const nine = limiter('gcra 1/365d burst 9');
+  assert.equal(nine.checkSync('a').remaining, 6);
+  for (const one of [five, nine]) one.close();
+});
+
+test('names of policies and their mistakes', () => {
+  const wrong = (policy, policies, name, message) =>
+    assert.throws(() => new Limiter(policy, small('names', { policies })), { name, message });
+  const unknown = "policy: expected a policy text such as 'gcra 10/m burst 5', or a name in policies";
+  wrong('api', undefined, 'PolicyError', `${unknown}, found 'api'`);
+  wrong('api', { a: 'gcra 1/s', b: 'gcra 1/s' }, 'PolicyError', `${unknown}: a, b, found 'api'`);
+  wrong('constructor', {}, 'PolicyError', `${unknown}: , found 'constructor'`);
+  wrong('api', { api: 5 }, 'PolicyError', `${unknown}: api, found 'api'`);
+  wrong('api', { api: 'gcra 1/x' }, 'PolicyError', /^policy: column 8: /);
+  for (const name of ['a'.repeat(65), 'é', 'a\0b', 'a'.repeat(200)]) {
+    const message = 'the name of a policy: expected 1 to 64 letters, digits and - _ . : /';
+    wrong(name, { [name]: 'gcra 1/s' }, 'PolicyError', message);
+  }
+  const both = 'policies: expected an object of names and policy texts, and a name as the policy';
+  wrong('gcra 1/s', { api: 'gcra 1/s' }, 'OptionError', `${both}, found 'gcra 1/s'`);
+  wrong('api', null, 'OptionError', `${both}, found null`);
+  wrong('api', 'gcra 1/s', 'OptionError', `${both}, found 'gcra 1/s'`);
+  const longest = 'a'.repeat(64);
+  new Limiter(longest, small('names', { policies: { [longest]: 'gcra 1/s' } })).close();
+  assert.throws(() => new Limiter('api', { url: 'weir://127.0.0.1', policies: {} }), {
+    message: /^a limiter with weir:\/\/ has no option 'policies'/,
+  });
 });
 
 test('addresses are the keys of keys.json', () => {

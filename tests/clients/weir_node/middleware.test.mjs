@@ -163,6 +163,11 @@ test('an IPv6 client is its /64', async () => {
     [await from('2001:db8::1', wide), await from('2001:db8:0:1::1', wide), await from('2001:db8:0:2::1', wide)],
     [200, 200, 429],
   );
+  const exact = await application(rateLimit({ ...common, policy: 'gcra 1/7h', ipv6Subnet: 128 }));
+  assert.deepEqual(
+    [await from('2001:db8::1', exact), await from('2001:db8::2', exact), await from('2001:db8::1', exact)],
+    [200, 200, 429],
+  );
 });
 
 test('responses that are not to be counted are refunded', async () => {

@@ -30,5 +30,6 @@ const points: number = (await new FlexibleLimiter({ url: 'weir://', points: 1, d
   .remainingPoints;
 const middleware = rateLimit({ limiter, standardHeaders: 'draft-7', keyGenerator: (request) => ipKey(request.ip, 64) });
 middleware.limiter.close();
+new Limiter('api', { url: 'weir+file:///tmp/limits', policies: { api: 'gcra 1/s' } }).close();
 
 export { error, fastifyRateLimit, length, over, points, Store, stores, wait };

@@ -283,9 +283,20 @@ def test_mistakes_are_named(limiter, call, error, text):
     assert limiter.failures == 0
 
 
+UNKNOWN = "the policy 'api': expected a policy text, such as 'gcra 10/m burst 5', or a name in policies"
+NAME = "the name of a policy: expected 1 to 64 letters, digits and - _ . : /"
+
+
 @pytest.mark.parametrize("policy, more, error, text", [
     ("gcra 10/m bust 5", {}, weir.PolicyError, "column 11: found 'bust', expected burst and a number, '&' or the end"),
-    ("api", {}, weir.PolicyError, "'api' is a name: weir+file needs a policy text, such as 'gcra 10/m burst 5'"),
+    ("api", {}, weir.PolicyError, f"{UNKNOWN}"),
+    ("api", {"policies": {}}, weir.PolicyError, f"{UNKNOWN}"),
+    ("api", {"policies": {"a": POLICY, "b": POLICY}}, weir.PolicyError, f"{UNKNOWN}: a, b"),
+    ("api", {"policies": {"api": "gcra 1/x"}}, weir.PolicyError, None),
+    ("x" * 65, {"policies": {"x" * 65: POLICY}}, weir.PolicyError, NAME),
+    ("\0", {"policies": {"\0": POLICY}}, weir.PolicyError, NAME),
+    (POLICY, {"policies": {"api": POLICY}}, weir.ArgumentError,
+     f"policies: expected the name of a policy with it, found '{POLICY}'"),
     ("gcra " + "é" * 100, {}, weir.PolicyError, None),
     (POLICY, {"timeout": 1}, weir.ArgumentError,
      "unknown option 'timeout' of weir+file, expected one of clock, on_error, on_failure, size, sync, when_full"),
@@ -345,6 +356,22 @@ def test_a_mistake_does_not_end_a_reservation(limiter):
         with pytest.raises((weir.ArgumentError, TypeError)), limiter.reserve("a", 4, ttl=30) as reservation:
             reservation.commit(mistake)
         assert limiter.peek("a").remaining == 5
+
+
+def test_a_policy_with_a_name(url):
+    longest, policies = "x" * 64, {"api": POLICY, "other": POLICY, "x" * 64: POLICY}
+    api, other, text = weir.Limiter("api", url, policies=policies), weir.Limiter("other", url, policies=policies), \
+        weir.Limiter(POLICY, url)
+    assert [limiter.check("a", cost).remaining for limiter, cost in ((api, 1), (other, 2), (text, 3), (api, 1))] == \
+        [4, 3, 2, 3]
+    assert api.headers(api.peek("a"))[0] == ("RateLimit-Policy", '"api";q=5;w=30')
+    assert weir.Limiter(longest, url, policies=policies).check("a").remaining == 4
+    api.reset_all()
+    assert [limiter.peek("a").remaining for limiter in (api, other, text)] == [5, 3, 2]
+    later = weir.AsyncLimiter("other", url, policies={"other": "gcra 10/m burst 9"})
+    assert asyncio.run(later.check("a")).remaining == 6, "the keys keep what they used"
+    with pytest.raises(weir.ArgumentError, match="^policies: expected weir.file:///path with it, because a daemon"):
+        weir.Limiter("api", "weir://h", policies=policies)
 
 
 def test_operations_that_a_policy_does_not_support(url):

@@ -87,16 +87,27 @@ def _failure(error: Exception, key: typing.Optional[Key], cost: int) -> WeirErro
     return ReservationError("no open reservation has this id") if status == _ABSENT else Unavailable(text)
 
 
+def text_of(policy: str, policies: typing.Optional[typing.Mapping[str, str]]) -> str:
+    """The text of a policy, which may be one of the names in `policies`."""
+    if " " in policy.strip():
+        if policies is not None:
+            raise ArgumentError(f"policies: expected the name of a policy with it, found '{policy}'")
+        return policy
+    if policies is not None and policy in policies:
+        return policies[policy]
+    names = f": {', '.join(policies)}" if policies else ""
+    raise PolicyError(f"the policy '{policy}': expected a policy text, such as 'gcra 10/m burst 5', or a name in "
+                      f"policies{names}")
+
+
 class FileCommands:
     """What a limiter can ask for. Each method answers at once."""
 
-    def __init__(self, place: Place, text: str, group: int = 0) -> None:
-        if " " not in text.strip():
-            raise PolicyError(f"'{text}' is a name: weir+file needs a policy text, such as 'gcra 10/m burst 5'")
+    def __init__(self, place: Place, text: str, name: str = "", group: int = 0) -> None:
         self.file = file_of(place)
         self.clock: typing.Optional[typing.Callable[[], int]] = place.options["clock"]
         try:
-            self.policy = _native.Policy(self.file.store, text, group)
+            self.policy = _native.Policy(self.file.store, text, name, group)
         except _native.Error as error:
             if error.args[0] in (_RANGE, _SYNTAX, _ZONE):
                 raise PolicyError(error.args[1]) from None

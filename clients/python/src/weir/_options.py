@@ -180,7 +180,7 @@ def ttl_ns_of(ttl: typing.Optional[float]) -> int:
     """Seconds as nanoseconds; 0 without a time."""
     if ttl is None:
         return 0
-    ttl_ns = round(ttl * 1_000_000_000) if 0 < ttl <= _TTL_S_MAX else 0
+    ttl_ns = round(ttl * 1_000_000_000) if 0 < ttl < _TTL_S_MAX + 1 else 0
     if ttl_ns < 1:
         raise ArgumentError(f"ttl: expected seconds above 0 and at most {_TTL_S_MAX}, found {ttl!r}")
     return ttl_ns

@@ -10,7 +10,7 @@ import types
 import typing
 
 from weir import _native
-from weir._file import FileCommands
+from weir._file import FileCommands, text_of
 from weir._options import FILE, Place, place_of
 from weir.decision import Decision, Figures, by_error
 from weir.errors import ArgumentError, Denied, ReservationError, Unavailable, WeirError
@@ -44,7 +44,8 @@ class _Base:
 
     commands: typing.Union[FileCommands, DaemonCommands]
 
-    def __init__(self, policy: str, url: str, options: typing.Mapping[str, typing.Any]) -> None:
+    def __init__(self, policy: str, url: str, policies: typing.Optional[typing.Mapping[str, str]],
+                 options: typing.Mapping[str, typing.Any]) -> None:
         self.policy = policy
         self.place: Place = place_of(url, options)
         self._failures = Failures(self.place.options["on_failure"])
@@ -52,12 +53,15 @@ class _Base:
         self.name = "" if " " in policy else policy
         self.text: typing.Optional[str] = policy
         if self.place.scheme == FILE:
-            self.commands = FileCommands(self.place, policy)
+            self.text = text_of(policy, policies)
+            self.commands = FileCommands(self.place, self.text, self.name)
         else:
-            from weir._daemon import DaemonCommands, text_of
+            if policies is not None:
+                raise ArgumentError("policies: expected weir+file:///path with it, because a daemon has its own")
+            from weir import _daemon
 
-            self.commands = DaemonCommands(policy)
-            self.text = text_of(policy)
+            self.commands = _daemon.DaemonCommands(policy)
+            self.text = _daemon.text_of(policy)
 
     @property
     def failures(self) -> int:
@@ -110,11 +114,12 @@ def flavours_of(names: str) -> int:
 
 
 class Limiter(_Base):
-    """A limit. `policy` is a policy text, or with a daemon the name of a policy. `url` is weir+file:///path,
-    weir://host:port or weirs://host:port, with options behind it or as keywords."""
+    """A limit. `policy` is a policy text or the name of a policy: one of a daemon or, with a file, one in `policies`.
+    `url` is weir+file:///path, weir://host:port or weirs://host:port, with options behind it or as keywords."""
 
-    def __init__(self, policy: str, url: str, **options: typing.Any) -> None:
-        super().__init__(policy, url, options)
+    def __init__(self, policy: str, url: str, *, policies: typing.Optional[typing.Mapping[str, str]] = None,
+                 **options: typing.Any) -> None:
+        super().__init__(policy, url, policies, options)
         self._connection: typing.Optional[Connection] = None
         if self.place.scheme != FILE:
             from weir._daemon import Connection
@@ -202,8 +207,9 @@ class Limiter(_Base):
 class AsyncLimiter(_Base):
     """Limiter for asyncio, with the same methods. A file never blocks, so it is decided at once."""
 
-    def __init__(self, policy: str, url: str, **options: typing.Any) -> None:
-        super().__init__(policy, url, options)
+    def __init__(self, policy: str, url: str, *, policies: typing.Optional[typing.Mapping[str, str]] = None,
+                 **options: typing.Any) -> None:
+        super().__init__(policy, url, policies, options)
         self._connection: typing.Optional[AsyncConnection] = None
         if self.place.scheme != FILE:
             from weir._daemon import AsyncConnection

@@ -72,7 +72,7 @@ class _Core:
             option = {"fixed-window": " from-first", "sliding-counter": " relaxed"}.get(algorithm, "")
             text = f"{algorithm} {limit}/{seconds}s{option}"
             if self.place.scheme == FILE:
-                commands = FileCommands(self.place, text, _GROUP)
+                commands = FileCommands(self.place, text, group=_GROUP)
             else:
                 from weir._daemon import DaemonCommands
 
