@@ -317,6 +317,12 @@ weir_key_template_bits weir_service_key_bits(weir_service *s, weir_slice rule)
     return (weir_key_template_bits){r->options->v4_bits, r->options->v6_bits};
 }
 
+weir_no_key weir_service_no_key(weir_service *s, weir_slice rule)
+{
+    const weir_rule *r = weir_rules_find(s->rules, rule.at, rule.len);
+    return r ? r->options->no_key : WEIR_NO_KEY_FAIL;
+}
+
 weir_status weir_service_make_key(weir_service *s, weir_slice rule, const char *preset,
                                   weir_key_value *value, void *ctx, char *buf, size_t size,
                                   size_t *ret_len)

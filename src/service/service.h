@@ -164,6 +164,9 @@ WEIR_NODISCARD weir_status weir_service_key(weir_service *s, const weir_request 
 
 /* ---- requests of a proxy --------------------------------------------------------------------- */
 
+/* What happens to a request without a key. */
+weir_no_key weir_service_no_key(weir_service *s, weir_slice rule);
+
 /* Writes the key of a request by the key template of a rule.
  *  rule     the name of the rule.
  *  preset   the template of a rule without one: the name of a variable; NULL: none.

@@ -271,13 +271,14 @@ static bool same_policy(const weir_policy *a, const weir_policy *b)
 
 static void check_policy(config_reader *r, const config_place *policy, const weir_rule_spec *spec)
 {
-    static const char *const keys[] = {"denied", "key", "headers", "retry_spread", "unit"};
+    static const char *const keys[] = {"denied",  "key",          "no_key",
+                                       "headers", "retry_spread", "unit"};
     const weir_config *c = r->config;
     const config_place denied = config_below(policy, "denied");
     const config_place candidate = config_below(policy, "candidate");
     for (size_t i = 0; i < CONFIG_LENGTH(keys) && !config_listens(c, PROTOCOL_HTTP); i++) {
         const config_place place = config_below(policy, keys[i]);
-        if (place.node && i < 2)
+        if (place.node && i < 3)
             config_warn(r->errors, &place, "%s", NEEDS_HTTP);
         else if (place.node && !listens_with_headers(c))
             warn_of_headers(r, &place);
@@ -286,6 +287,7 @@ static void check_policy(config_reader *r, const config_place *policy, const wei
         config_warn(r->errors, &denied,
                     "this has no effect, because a policy with shadow denies only what is on its "
                     "deny list");
+    config_check_useless(r, policy, "no_key", !spec->key, "the policy has no key");
     config_check_useless(r, policy, "retry_spread", spec->shadow,
                          "a policy with shadow has no waits");
     if (candidate.node && same_policy(spec->candidate_policy, spec->policy))

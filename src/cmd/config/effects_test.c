@@ -221,6 +221,11 @@ static void check_policy_warnings(void **unused)
          "--http, --spoe)\npolicies.p.denied: " NO_HTTP "policies.p.key: " NO_HTTP},
         {"listen: {spoe: 1}\nspoe: {messages: {m: p}}\n" P(", headers: none, key: $client"),
          "policies.p.key: " NO_HTTP},
+        {"listen: {resp: 1}\n" P(", key: $header.x, no_key: deny"),
+         "policies.p.key: " NO_HTTP "policies.p.no_key: " NO_HTTP},
+        {P(", key: $header.x, no_key: skip"), ""},
+        {P(", no_key: skip"), "policies.p.no_key: this has no effect, because the policy has no "
+                              "key\n"},
     };
     for (size_t i = 0; i < CONFIG_LENGTH(rows); i++)
         warns(rows[i][0], rows[i][1]);

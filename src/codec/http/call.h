@@ -126,14 +126,15 @@ typedef struct weir_http_original {
     size_t decoded_len;    /* bytes of it that are used */
     bool is_long;          /* output: a value does not fit */
     const char *ambiguous; /* output: what occurs several times, with different values */
+    bool is_skipped;       /* output: the policy does not limit the request */
     bool found;            /* output: a variable has a value */
     bool has_client;       /* output: the key has the address of `client` */
     weir_client client;
     char address[WEIR_ADDRESS_TEXT_MAX];
 } weir_http_original;
 
-/* Makes the key of a request for a policy at buf, as weir_service_make_key() does. Returns false
- * with an error response if the key is empty or does not fit.
+/* Makes the key of a request for a policy at buf, as weir_service_make_key() does, or as `no_key`
+ * of the policy says. Returns false with an error response if there is none or it does not fit.
  *  preset      as there.
  *  ret_status  the status of weir_service_make_key(), if it is not WEIR_OK; *ret is then absent. */
 bool weir_http_make_key(weir_http_original *of, const char *preset, char *buf, size_t size,

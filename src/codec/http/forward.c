@@ -206,17 +206,24 @@ static void copy_route(plan *p, const weir_route *route)
     p->n = route->policies_len;
 }
 
-/* Makes the keys of the plan. A policy that is absent gets a key too: its status will say so. */
+/* Makes the keys of the plan, and removes the policies that do not limit the request. A policy that
+ * is absent gets a key too: its status will say so. */
 static bool make_keys(plan *p, weir_http_original *original)
 {
-    for (size_t i = 0; i < p->n; i++) {
+    size_t n = p->n;
+    p->n = 0;
+    for (size_t k = 0; k < n; k++) {
         weir_status st;
-        size_t room = sizeof p->text - p->used;
+        size_t i = p->n, room = sizeof p->text - p->used;
+        p->requests[i] = p->requests[k];
         room = room < WEIR_HTTP_KEYS_ROOM ? room : WEIR_HTTP_KEYS_ROOM;
         original->policy = p->requests[i].rule;
         if (!weir_http_make_key(original, "client", p->text + p->used, room, &st,
                                 &p->requests[i].key))
             return false;
+        if (original->is_skipped)
+            continue;
+        p->n++;
         if (st != WEIR_OK)
             p->requests[i].key = p->requests[i].rule;
         else

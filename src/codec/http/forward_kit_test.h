@@ -29,7 +29,7 @@ UNUSED static void set_routes(fixture *f, const weir_route_spec *routes, size_t 
 {
     static const char *const sixteen[] = {"p0", "p1", "p2",  "p3",  "p4",  "p5",  "p6",  "p7",
                                           "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15"};
-    weir_rule_spec specs[28];
+    weir_rule_spec specs[31];
     size_t n = 0;
     for (; n < 16; n++) {
         specs[n] = WEIR_RULE_SPEC_DEFAULT;
@@ -47,7 +47,11 @@ UNUSED static void set_routes(fixture *f, const weir_route_spec *routes, size_t 
         {"direct", "fixed-window 1/h", NULL},
         {"session", "fixed-window 9/h", "$cookie.sid"},
         {"query", "fixed-window 9/h", "${query.user|lower|trim}/$query.k"},
+        {"skipped", "fixed-window 9/h", "$header.x-user"},
+        {"addressed", "fixed-window 9/h", "$header.x-user"},
+        {"denied", "fixed-window 9/h", "$header.x-user"},
     };
+    static const weir_no_key no_keys[] = {WEIR_NO_KEY_SKIP, WEIR_NO_KEY_CLIENT, WEIR_NO_KEY_DENY};
     static const char *const allow[] = {"10.0.0.0/8", "203.0.113.7"};
     static const char *const deny[] = {"192.0.2.*", "2001:db8::/32"};
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++, n++) {
@@ -61,6 +65,8 @@ UNUSED static void set_routes(fixture *f, const weir_route_spec *routes, size_t 
             specs[n].allow_len = specs[n].deny_len = 2;
         }
     }
+    for (size_t i = 0; i < 3; i++)
+        specs[n - 3 + i].no_key = no_keys[i];
     for (size_t i = 0; i < n; i++)
         specs[i].engine = kit_engine;
     weir_rules *rules;
@@ -95,6 +101,17 @@ UNUSED static void set_routes(fixture *f, const weir_route_spec *routes, size_t 
         {.path = "/direct", .policies = LIST("direct"), .policies_len = 1, .cost = 1},
         {.path = "/session", .policies = LIST("session"), .policies_len = 1, .cost = 1},
         {.path = "/query", .policies = LIST("query"), .policies_len = 1, .cost = 1},
+        {.name = "skip",
+         .path = "/skip",
+         .policies = LIST("skipped"),
+         .policies_len = 1,
+         .cost = 1},
+        {.path = "/both",
+         .policies = LIST("skipped", "login", "skipped"),
+         .policies_len = 3,
+         .cost = 1},
+        {.path = "/client", .policies = LIST("addressed"), .policies_len = 1, .cost = 1},
+        {.path = "/deny", .policies = LIST("denied"), .policies_len = 1, .cost = 1},
         {.name = "lost", .path = "/lost", .policies = LIST("gone"), .policies_len = 1, .cost = 1},
         {.name = "kept",
          .path = "/kept",

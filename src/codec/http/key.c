@@ -104,8 +104,29 @@ static bool key_value(void *ctx, weir_slice name, weir_slice *ret, bool *is_addr
 {
     weir_http_original *of = ctx;
     bool found = find_value(of, name, ret, is_address);
-    of->found |= found && ret->len > 0;
+    of->found |= found && weir_slice_trim(*ret).len > 0;
     return found;
+}
+
+/* Decides on a request without a key. */
+static bool without_key(weir_http_original *of, char *buf, size_t size, weir_slice *ret)
+{
+    weir_slice client;
+    bool is_address = false;
+    weir_no_key no_key = weir_service_no_key(of->call->options->service, of->policy);
+    of->is_skipped = no_key == WEIR_NO_KEY_SKIP;
+    if (of->is_skipped)
+        return true;
+    if (no_key == WEIR_NO_KEY_CLIENT && client_of(of, &client, &is_address) && client.len <= size) {
+        memcpy(buf, client.at, client.len);
+        *ret = (weir_slice){buf, client.len};
+        return true;
+    }
+    weir_http_problem(of->call->response, no_key == WEIR_NO_KEY_DENY ? 403 : 400,
+                      "the key of policy \"%.*s\" is empty: the request has no value for a "
+                      "variable of its key template",
+                      weir_http_shown(of->policy.len), of->policy.at);
+    return false;
 }
 
 bool weir_http_make_key(weir_http_original *of, const char *preset, char *buf, size_t size,
@@ -113,7 +134,7 @@ bool weir_http_make_key(weir_http_original *of, const char *preset, char *buf, s
 {
     size_t len = 0;
     of->found = of->has_client = false;
-    of->is_long = false;
+    of->is_long = of->is_skipped = false;
     of->decoded_len = 0;
     of->ambiguous = NULL;
     *ret_status = weir_service_make_key(of->call->options->service, of->policy, preset, key_value,
@@ -128,15 +149,10 @@ bool weir_http_make_key(weir_http_original *of, const char *preset, char *buf, s
     }
     if (*ret_status != WEIR_OK || (len > 0 && !of->is_long))
         return true;
-    int shown = weir_http_shown(of->policy.len);
-    if (of->found || of->is_long)
-        weir_http_problem(of->call->response, 400, "the key of policy \"%.*s\" exceeds %zu bytes",
-                          shown, of->policy.at, size);
-    else
-        weir_http_problem(of->call->response, 400,
-                          "the key of policy \"%.*s\" is empty: the request has no value for a "
-                          "variable of its key template",
-                          shown, of->policy.at);
+    if (!of->found && !of->is_long)
+        return without_key(of, buf, size, ret);
+    weir_http_problem(of->call->response, 400, "the key of policy \"%.*s\" exceeds %zu bytes",
+                      weir_http_shown(of->policy.len), of->policy.at, size);
     return false;
 }
 
@@ -185,8 +201,8 @@ static bool has_template(weir_http_call *c, weir_slice *ret)
     }
     if (weir_completion_len(&c->wait->completion) > 0)
         return false;
-    c->key_from_template =
-        weir_http_make_key(&of, NULL, c->keys, WEIR_HTTP_KEYS_ROOM, &st, ret) && st == WEIR_OK;
+    c->key_from_template = weir_http_make_key(&of, NULL, c->keys, WEIR_HTTP_KEYS_ROOM, &st, ret) &&
+                           st == WEIR_OK && !of.is_skipped;
     c->has_client = of.has_client;
     c->client = of.client;
     return c->key_from_template || c->response->status != 0;

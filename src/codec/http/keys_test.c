@@ -145,13 +145,43 @@ static void check_long_queries(void **state)
     }
 }
 
+#define NO_KEY(policy)                                                                             \
+    "the key of policy \"" policy                                                                  \
+    "\" is empty: the request has no value for a variable of its key "                             \
+    "template"
+
+static void check_no_key(void **state)
+{
+    fixture *f = *state;
+    static const char user[] = "X-User: u\r\n";
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(body_of(below(f, "GET", "/skip", "")),
+                            "{\"allowed\":true,\"route\":\"skip\"}\n");
+    has_member(below(f, "GET", "/skip", user), "\"remaining\":8");
+    /* The other policy alone decides. */
+    const char *answer = below(f, "GET", "/both", "");
+    has_member(answer, "\"policy\":\"login\"");
+    has_member(answer, "\"remaining\":1");
+    assert_int_equal(status_of(below(f, "GET", "/both", "")), 200);
+    assert_int_equal(status_of(below(f, "GET", "/both", "")), 429);
+    has_member(get(f, "/v1/peek?policy=skipped&key=u"), "\"remaining\":8");
+    has_member(below(f, "GET", "/client", ""), "\"remaining\":8");
+    has_member(below(f, "GET", "/client", ""), "\"remaining\":7");
+    has_member(get(f, "/v1/peek?policy=addressed&key=10.0.0.1"), "\"remaining\":7");
+    has_member(below(f, "GET", "/client", user), "\"remaining\":8");
+    has_member(get(f, "/v1/take?policy=addressed"), "\"remaining\":6");
+    is_problem(below(f, "GET", "/deny", ""), 403, NO_KEY("denied"));
+    assert_int_equal(status_of(below(f, "GET", "/deny", user)), 200);
+    is_problem(get(f, "/v1/take?policy=denied"), 403, NO_KEY("denied"));
+    is_problem(get(f, "/v1/take?policy=skipped"), 400,
+               "missing key, expected the parameter \"key\"");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PROXIED(check_header_keys),
-        PROXIED(check_cookies),
-        PROXIED(check_queries),
-        PROXIED(check_long_queries),
+        PROXIED(check_header_keys),  PROXIED(check_cookies), PROXIED(check_queries),
+        PROXIED(check_long_queries), PROXIED(check_no_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

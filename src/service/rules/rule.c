@@ -221,6 +221,7 @@ weir_status weir_rule_new(weir_rule **ret, const weir_store *store, const weir_z
     r->options->deny_len = spec->deny_len;
     r->shadow = spec->shadow;
     r->options->plain_keys = spec->plain_keys;
+    r->options->no_key = spec->no_key;
     r->options->engine = spec->engine;
     r->options->on_error = spec->on_error;
     r->options->v4_bits = spec->v4_bits;

@@ -31,7 +31,8 @@ typedef struct weir_rule_options {
     weir_key_patterns *allow, *deny; /* NULL: an empty list */
     bool plain_keys;
     weir_key_template *key; /* NULL: none */
-    weir_answer answer;     /* owns its strings */
+    weir_no_key no_key;
+    weir_answer answer; /* owns its strings */
     weir_engine_kind engine;
     weir_on_error on_error;
     unsigned v4_bits, v6_bits;

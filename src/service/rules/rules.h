@@ -28,6 +28,14 @@ typedef struct weir_override_spec {
     const weir_policy *policy; /* the policy of `limit`; NULL: weir_rules_build() parses it */
 } weir_override_spec;
 
+/* What happens to a request without a key, whose key template has no value. */
+typedef enum weir_no_key {
+    WEIR_NO_KEY_FAIL,   /* it is an error */
+    WEIR_NO_KEY_CLIENT, /* its key is the address of the client */
+    WEIR_NO_KEY_DENY,   /* it is denied */
+    WEIR_NO_KEY_SKIP    /* the rule does not limit it */
+} weir_no_key;
+
 /* The description of a rule. The functions below copy what they need. */
 typedef struct weir_rule_spec {
     const char *name;
@@ -46,7 +54,8 @@ typedef struct weir_rule_spec {
     bool shadow;                         /* decide and count, but allow every request */
     bool plain_keys;                     /* do not read keys as IP addresses; patterns of addresses
                                             match only the client of a request */
-    const char *key;         /* a key template, for requests without a key; NULL: none */
+    const char *key; /* a key template, for requests without a key; NULL: none */
+    weir_no_key no_key;
     weir_engine_kind engine; /* the engine that keeps the states */
     weir_on_error on_error;  /* its answer when it fails; not WEIR_ON_ERROR_REPORT */
     unsigned v4_bits;        /* 0..32: IPv4 addresses count as one key per /v4_bits network */
