@@ -2,6 +2,7 @@
 """The package clients/python: its own tests, the vectors, races and failures, with a file and with a daemon; the tests of
 `limits` and Flask-Limiter, which judge its storages; and the programs of docs/clients/python.md."""
 
+import concurrent.futures
 import contextlib
 import http.client
 import os
@@ -265,11 +266,19 @@ def limits_with_a_daemon(box, directory):
     limits_suite(directory, f"weir://{HOST}:{daemon.port}")
 
 
-def flask_limiter_in_a_file(_box, directory):
+def flask_limiter_suite(directory, uri, **more):
     words = " and ".join(f"not {name}" for name in NOT_OF_FLASK_LIMITER)
     pytest(directory, ["-p", "weir_foreign", "--no-flaky-report", "tests", "-k", words],
-           cwd=directory / FOREIGN["Flask-Limiter"], WEIR_URI="weir+file:///replaced", PYTHONPATH=str(directory),
-           COLUMNS="300")
+           cwd=directory / FOREIGN["Flask-Limiter"], WEIR_URI=uri, PYTHONPATH=str(directory), COLUMNS="300", **more)
+
+
+def flask_limiter_in_a_file(_box, directory):
+    flask_limiter_suite(directory, "weir+file:///replaced")
+
+
+def flask_limiter_with_a_daemon(box, directory):
+    daemon = TimedDaemon(box).start()
+    flask_limiter_suite(directory, f"weir://{HOST}:{daemon.port}", WEIR_CLOCK=str(daemon.clock))
 
 
 # ---- the page ----------------------------------------------------------------------------------------------------
@@ -298,10 +307,10 @@ def programs(box):
 
 
 class Server(Process):
-    def __init__(self, box, directory, name):
+    def __init__(self, box, directory, name, words, address="{}"):
         super().__init__(box, name)
         self.port = free_port()
-        self.spawn([directory / "venv" / "bin" / "python", *SERVERS[name], self.port], cwd=box.path)
+        self.spawn([directory / "venv" / "bin" / "python", *words, address.format(self.port)], cwd=box.path)
 
     def get(self):
         """The status and the headers of a response, or nothing."""
@@ -320,13 +329,36 @@ def page_programs(box, directory):
     equal(sorted(names), sorted([*SERVERS, "example.py"]), "the programs of the page")
     python(directory, "example.py", cwd=box.path)
     for name in SERVERS:
-        server = Server(box, directory, name)
+        server = Server(box, directory, name, SERVERS[name])
         answers = [until(server.get, f"{name} answers")] + [server.get() for _ in range(5)]
         equal([status for status, _ in answers], [200] * 5 + [429], name)
         last = answers[-1][1]
         expect(int(last["Retry-After"]) > 0, f"{name}: {last}")
         expect(("X-RateLimit-Limit" in last) == (name in ("settings.py", "flask_limiter_app.py")), f"{name}: {last}")
         server.kill()
+
+
+WORKERS = """
+import os, flask, weir, weir.middleware
+app = flask.Flask(__name__)
+limiter = weir.Limiter("fixed-window 100/365d from-first", "weir+file://{}?size=8m", on_error="raise")
+app.wsgi_app = weir.middleware.WSGILimit(app.wsgi_app, limiter, key=lambda _: "all")
+app.get("/")(lambda: ("", {{"Worker": str(os.getpid())}}))
+"""
+
+
+def workers_of_gunicorn(box, directory):
+    """100 of 200 requests to two servers with four workers each are allowed. One loads the application before fork()."""
+    (box.path / "workers.py").write_text(WORKERS.format(box.path / "limits"))
+    servers = [Server(box, directory, name, ["-m", "gunicorn", *more, "--workers", "4", "workers:app", "--bind"],
+                      f"{HOST}:{{}}") for name, more in (("each", []), ("before", ["--preload"]))]
+    answers = [until(server.get, f"{server.name} answers") for server in servers]
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        answers += pool.map(lambda i: servers[i % 2].get(), range(198))
+    statuses = [status for status, _ in answers]
+    equal((statuses.count(200), statuses.count(429)), (100, 100))
+    workers = {headers["Worker"] for status, headers in answers if status == 200}
+    expect(len(workers) > 2, f"only {workers} served requests")
 
 
 def page_tables(_box, directory):
@@ -347,7 +379,7 @@ def page_tables(_box, directory):
 
 TESTS = [own_tests, with_a_daemon, types, vectors_in_a_file, vectors_with_a_daemon, file_of_a_daemon, races_in_a_file, killed_processes,
          race_with_a_daemon, failures_of_a_daemon, limits_in_a_file, limits_with_a_daemon,
-         flask_limiter_in_a_file, page_programs, page_tables]
+         flask_limiter_in_a_file, flask_limiter_with_a_daemon, workers_of_gunicorn, page_programs, page_tables]
 
 
 def tests(prepared):

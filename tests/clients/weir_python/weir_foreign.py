@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A pytest plugin that runs the tests of `limits` and Flask-Limiter with the storages of weir. WEIR_URI is the storage,
 also for tests that name none or memory://. With weir+file://, each storage has a file of its own, whose clock is
-Python's, so that tests which move the time with hiro move that of weir too."""
+Python's, so that tests which move the time with hiro move that of weir too. A daemon reads this time from the file
+WEIR_CLOCK; each test begins a number of days later, so that its time never goes back."""
 
 import os
+import struct
 import sys
 import time
 import unittest.mock
@@ -19,8 +21,9 @@ from limits._storage_scheme import SCHEMES
 import weir.limits
 from weir._options import FILE, place_of
 
-URI = os.environ["WEIR_URI"]
-used = {"files": 0}
+URI, CLOCK = os.environ["WEIR_URI"], os.environ.get("WEIR_CLOCK")
+DAYS_NS = 10 * 86400 * 1_000_000_000
+used = {"files": 0, "tests": 0}
 
 
 def place_of_test(uri, options):
@@ -43,9 +46,23 @@ if not URI.startswith(FILE):  # the keys of each test are its own
     weir.limits._Core._key = lambda _core, key: f"{used['directory']}:{key}"
 
 
+if CLOCK:
+    from weir._daemon import Connection
+
+    ask = Connection.ask
+
+    def ask_now(connection, request):
+        with open(CLOCK, "r+b") as clock:
+            clock.write(struct.pack("=q", int(time.time() * 1e9) + used["tests"] * DAYS_NS))
+        return ask(connection, request)
+
+    Connection.ask = ask_now
+
+
 @pytest.fixture(autouse=True)
 def own_state(tmp_path):
     used["directory"] = tmp_path
+    used["tests"] += 1
 
 
 @pytest.fixture(scope="session")
