@@ -273,7 +273,7 @@ static void print_rule(const weir_config *c, const weir_rule_spec *rule)
     if (rule->key) {
         fputs("    key           ", stdout);
         caret_text(stdout, rule->key, strlen(rule->key));
-        putchar('\n');
+        printf("; without a value: %s\n", config_no_key_words[rule->no_key]);
     }
     if (rule->shadow)
         puts("    shadow: allows every request, and counts those that it would deny");

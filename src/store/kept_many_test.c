@@ -5,6 +5,7 @@
 #include "store/kept_kit_test.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 static size_t texts_of(const weir_store *s)
 {
@@ -141,6 +142,32 @@ static void limits_in_use(void **unused)
     weir_store_close(s);
 }
 
+/* A process that opens the file later does not forget the limit that was in use all the time. */
+static void in_use_before(void **unused)
+{
+    (void)unused;
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/weir-kept-many-%d.state", (int)getpid());
+    weir_store *s = store_with_key(path);
+    for (int i = 1; i < 60; i++) {
+        limit l = numbered(s, 1000);
+        (void)numbered(s, i);
+        weir_store_keep(s);
+        assert_int_equal(take(s, &l, "k", start_ns, 1).remaining, 1000 - i);
+    }
+    weir_store_close(s);
+    s = store_with_key(path);
+    for (int i = 0; i < 3; i++) {
+        limit l = numbered(s, 2000 + i);
+        weir_store_keep(s);
+        assert_int_equal(take(s, &l, "k", start_ns, 0).remaining, 2000 + i - 59);
+    }
+    weir_store_close(s);
+    unlink(path);
+    snprintf(path, sizeof path, "/tmp/weir-kept-many-%d.state.lock", (int)getpid());
+    unlink(path);
+}
+
 /* The limits of 20 overrides and of the policy itself, which is noted last and changes. */
 static void many_in_use(void **unused)
 {
@@ -166,7 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full_registry),    cmocka_unit_test(many_changes),
         cmocka_unit_test(forgotten_limits), cmocka_unit_test(limits_in_use),
-        cmocka_unit_test(many_in_use),
+        cmocka_unit_test(in_use_before),    cmocka_unit_test(many_in_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -280,6 +280,7 @@ void config_read_engine(config_reader *r, const config_place *place, const confi
                         void *base);
 extern const char *const config_engine_words[3];   /* by weir_engine_kind */
 extern const char *const config_on_error_words[4]; /* by weir_on_error */
+extern const char *const config_no_key_words[4];   /* policies.c; by weir_no_key */
 
 /* ---- guests ---------------------------------------------------------------------------------- */
 

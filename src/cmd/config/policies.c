@@ -187,7 +187,7 @@ static void check_keys(config_reader *r, const config_place *place, const weir_r
         config_error_on(r->errors, candidate.key, place, "candidate requires engine: local");
 }
 
-static const char *const no_key_words[] = {[WEIR_NO_KEY_FAIL] = "fail",
+const char *const config_no_key_words[] = {[WEIR_NO_KEY_FAIL] = "fail",
                                            [WEIR_NO_KEY_CLIENT] = "client",
                                            [WEIR_NO_KEY_DENY] = "deny",
                                            [WEIR_NO_KEY_SKIP] = "skip"};
@@ -205,7 +205,7 @@ static const config_key rule_keys[] = {
     {"allow", CONFIG_OTHER, .low = ALLOW, .schema = CONFIG_TEXTS, .read = read_list},
     {"deny", CONFIG_OTHER, .low = DENY, .schema = CONFIG_TEXTS, .read = read_list},
     {"key", CONFIG_OTHER, .read = config_read_key_template},
-    {"no_key", CONFIG_WORD, MEMBER(no_key), CONFIG_WORDS(no_key_words, 0)},
+    {"no_key", CONFIG_WORD, MEMBER(no_key), CONFIG_WORDS(config_no_key_words, 0)},
     {"shadow", CONFIG_BOOL, MEMBER(shadow)},
     {"engine", CONFIG_OTHER, MEMBER(engine), .read = config_read_engine},
     {"on_error", CONFIG_WORD, MEMBER(on_error), CONFIG_WORDS(config_on_error_words, 0)},

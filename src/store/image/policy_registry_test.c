@@ -189,6 +189,23 @@ static void check_forget(void **state)
     assert_int_equal(used(r), before + 16);
 }
 
+/* An id without a text, of a process that was killed, gets its own text. */
+static void check_incomplete(void **state)
+{
+    weir_policy_registry registry = at(*state), *r = &registry;
+    uint8_t *bytes = *state;
+    bytes[ENTRIES_AT + 1 * 16] = 1;
+    assert_int_equal(weir_policy_registry_len(r), 1);
+    assert_text(r, 1, "");
+    assert_true(note(r, 1 + WEIR_POLICY_REGISTRY_ENTRIES, "gcra 2/s"));
+    assert_int_equal(weir_policy_registry_len(r), 2);
+    assert_true(note(r, 1, "gcra 1/s"));
+    assert_int_equal(weir_policy_registry_len(r), 2);
+    assert_text(r, 1, "gcra 1/s");
+    assert_text(r, 1 + WEIR_POLICY_REGISTRY_ENTRIES, "gcra 2/s");
+    WEIR_CHECK(weir_policy_registry_check(r));
+}
+
 /* In a full registry, ids that come and go need no more space, whatever the lengths are. */
 static void check_forget_full(void **state)
 {
@@ -430,10 +447,11 @@ int main(void)
 {
 #define WITH_ONE(test) cmocka_unit_test_setup_teardown(test, make_registry, drop_registry)
     const struct CMUnitTest tests[] = {
-        WITH_ONE(check_notes),     WITH_ONE(check_each),        WITH_ONE(check_many),
-        WITH_ONE(check_long_ones), WITH_ONE(check_torn),        WITH_ONE(check_threads),
-        WITH_ONE(check_forget),    WITH_ONE(check_forget_full), WITH_ONE(check_quarter),
-        WITH_ONE(check_taken),     WITH_ONE(check_replacing),   cmocka_unit_test(check_small),
+        WITH_ONE(check_notes),         WITH_ONE(check_each),       WITH_ONE(check_many),
+        WITH_ONE(check_long_ones),     WITH_ONE(check_torn),       WITH_ONE(check_threads),
+        WITH_ONE(check_forget),        WITH_ONE(check_incomplete), WITH_ONE(check_forget_full),
+        WITH_ONE(check_quarter),       WITH_ONE(check_taken),      WITH_ONE(check_replacing),
+        cmocka_unit_test(check_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
