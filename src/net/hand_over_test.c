@@ -202,6 +202,17 @@ static void failures(void **unused)
     stop(&f);
 }
 
+/* The new process ends, and the old one goes on. */
+static void end_attempt(fixture *f, const net_take_over *t, net_passed *p)
+{
+    expect_text(f, "hand-over: process ");
+    close(t->memory);
+    close(t->fd);
+    net_passed_close(p, false);
+    expect_text(f, "hand-over-failed: ");
+    stop(f);
+}
+
 /* Without descriptors, accepting pauses for 100 ms. */
 static void out_of_descriptors(void **unused)
 {
@@ -216,12 +227,7 @@ static void out_of_descriptors(void **unused)
     begin(&t, &p);
     assert_true(port_steady_ns() - began_ns > 200 * ms_ns);
     assert_int_equal(port_load_relaxed(&shortages), 0);
-    expect_text(&f, "hand-over: process ");
-    close(t.memory);
-    close(t.fd);
-    net_passed_close(&p, false);
-    expect_text(&f, "hand-over-failed: ");
-    stop(&f);
+    end_attempt(&f, &t, &p);
 }
 
 static void ignore(int signal)
@@ -247,12 +253,7 @@ static void interrupted(void **unused)
     setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
     sigaction(SIGALRM, &before, NULL);
     assert_int_equal(port_load_relaxed(&shortages), 0);
-    expect_text(&f, "hand-over: process ");
-    close(t.memory);
-    close(t.fd);
-    net_passed_close(&p, false);
-    expect_text(&f, "hand-over-failed: ");
-    stop(&f);
+    end_attempt(&f, &t, &p);
 }
 
 /* What SIGUSR2 starts. */

@@ -152,7 +152,7 @@ size_t weir_host_normalise(weir_slice host, char *buf)
         return len;
     }
     for (size_t i = 0; i < len; i++)
-        buf[i] = (char)(begin[i] >= 'A' && begin[i] <= 'Z' ? begin[i] | 0x20 : begin[i]);
+        buf[i] = weir_lower(begin[i]);
     return len;
 }
 
