@@ -188,17 +188,17 @@ static int set_option(invocation *a, int c, const char *value)
     }
 }
 
-/* Refuses the KEY '*' of a reset, which looks like a pattern, unless it follows "--". */
+/* Refuses a KEY with '*' of a reset, which looks like a pattern, unless it follows "--". */
 static int check_star(const invocation *a)
 {
     const char *name = a->command->name;
     const char *before = a->text ? "--text '" : "", *after = a->text ? "'" : "";
-    if (!(a->command->options & HAS_ALL) || strcmp(a->key, "*") != 0 || a->ended)
+    if (!(a->command->options & HAS_ALL) || !strchr(a->key, '*') || a->ended)
         return 0;
     return complain(a, USAGE,
-                    "KEY is '*', which is not a pattern; to reset all keys: %s %s%s%s --all; for "
-                    "the key named '*': %s %s%s%s -- '*'",
-                    name, before, a->policy, after, name, before, a->policy, after);
+                    "KEY is '%s', which is not a pattern; to reset all keys: %s %s%s%s --all; for "
+                    "the key of that name: %s %s%s%s -- '%s'",
+                    a->key, name, before, a->policy, after, name, before, a->policy, after, a->key);
 }
 
 static int set_arguments(invocation *a, int argc, char **argv)

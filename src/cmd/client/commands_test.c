@@ -433,10 +433,13 @@ static const mistake mistakes[] = {
      "reset --all api x"},
     {"weir reset: POLICY is missing; see weir reset --help\n", "reset --all"},
     {"weir reset: KEY is '*', which is not a pattern; to reset all keys: weir reset api --all; for "
-     "the key named '*': weir reset api -- '*'\n",
+     "the key of that name: weir reset api -- '*'\n",
      "reset api '*'"},
+    {"weir reset: KEY is 'trial-*', which is not a pattern; to reset all keys: weir reset api "
+     "--all; for the key of that name: weir reset api -- 'trial-*'\n",
+     "reset api 'trial-*'"},
     {"weir reset: KEY is '*', which is not a pattern; to reset all keys: weir reset --text "
-     "'gcra 1/s' --all; for the key named '*': weir reset --text 'gcra 1/s' -- '*'\n",
+     "'gcra 1/s' --all; for the key of that name: weir reset --text 'gcra 1/s' -- '*'\n",
      "reset --text 'gcra 1/s' '*'"},
     {"weir take: unknown option '--all', " OF_TAKE "; see weir take --help\n", "take --all api"},
     {"weir renew: ID is missing; see weir renew --help\n", "renew"},
