@@ -17,6 +17,7 @@ const [ALLOWED, LIMIT, REMAINING, RETRY_AFTER_MS, RESET_AFTER_MS, DELAY_MS, OVER
 const PLACES = [null, 'was removed', 'was moved', 'was replaced by another file', 'was truncated'];
 const KEY_MAX = 65536;
 const WATCH_MS = 1000;
+const NOW_NS_MAX = 7n << 60n; // WEIR_NOW_NS_MAX
 const TTL_MS_MAX = 1_152_921_504_606; // WEIR_SPAN_NS_MAX
 
 // An absolute path without symbolic links, so that each file has one name in this process.
@@ -35,8 +36,6 @@ function pathOf(url) {
     }
   }
 }
-
-const NOW_NS_MAX = 7n << 60n; // WEIR_NOW_NS_MAX
 
 const hex = (n) => n.toString(16).padStart(8, '0');
 

@@ -4,6 +4,8 @@ the policies api, slots and queue and the password `open`, and WEIR_CA is its ce
 
 import asyncio
 import os
+import socket
+import threading
 
 import pytest
 
@@ -179,6 +181,25 @@ def test_mistakes_are_always_raised(call, error, text):
     with pytest.raises(error) as found:
         call(weir.Limiter("api", URL))
     assert str(found.value).startswith(text)
+
+
+def test_closing_while_a_request_waits():
+    hello, decision = b"%1\r\n+proto\r\n:3\r\n", b"*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:0\r\n:0\r\n"
+    found = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        limiter = weir.Limiter("api", f"weir://127.0.0.1:{server.getsockname()[1]}?timeout=30")
+        thread = threading.Thread(target=lambda: found.append(limiter.check("a")))
+        thread.start()
+        peer, _ = server.accept()
+        for data in iter(lambda: peer.recv(4096), b""):
+            if b"WEIR." in data:
+                break
+            peer.sendall(hello if b"HELLO" in data else b"+OK\r\n" * data.count(b"*"))
+        limiter.close()
+        peer.sendall(decision)
+        thread.join()
+        peer.close()
+    assert found == [weir.Decision(True, 5, 4, 0, 0)]
 
 
 def test_tls():

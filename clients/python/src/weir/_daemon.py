@@ -195,7 +195,8 @@ class Connection:
         return _read(request, reply)
 
     def close(self) -> None:
-        self.client.close()
+        """Closes the connections that no request uses: another thread may wait for a reply."""
+        self.client.connection_pool.disconnect(inuse_connections=False)
 
 
 class AsyncConnection:
