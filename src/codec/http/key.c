@@ -47,9 +47,9 @@ static bool decode(weir_http_original *of, weir_slice from, weir_slice *ret)
 static bool find_pair(weir_http_original *of, weir_slice list, const char *separators, bool encoded,
                       weir_slice name, weir_slice *ret)
 {
-    const char *end = list.at + list.len;
+    const char *end = list.at ? list.at + list.len : NULL;
     bool found = false;
-    for (const char *at = list.at; at && at < end;) {
+    for (const char *at = list.at; at < end;) {
         const char *stop = at;
         while (stop < end && !strchr(separators, *stop))
             stop++;
