@@ -71,7 +71,7 @@ static const dialog dialogs[] = {
     {"+OK\r\n", 0, "{\"reset\":true,\"policy\":\"gcra 5/m burst 5\"}\n",
      "WEIR.RESETALL gcra 5/m burst 5|", "reset --json --all --text 'gcra 5/m burst 5'"},
     {"+OK\r\n", 0, "reset\n", "WEIR.RESET api *|", "reset api -- '*'"},
-    {"+OK\r\n", 0, "reset\n", "WEIR.RESET api **|", "reset api '**'"},
+    {"+OK\r\n", 0, "reset\n", "WEIR.RESET api **|", "reset api -- '**'"},
     {DECISION("1", "5", "3", "0", "24000", "0"), 0,
      "refunded 3 of 5 remaining, full again in 24 s\n", "WEIR.REFUND api alice 1 WITHNAMES|",
      "refund api alice"},
