@@ -194,6 +194,30 @@ def probes_and_stop(box):
     equal((claim["storageClassName"], claim["resources"]), ("fast", {"requests": {"storage": "1Gi"}}), "the volume")
 
 
+# Says of each ServiceMonitor whether it is valid. The model ignores unknown fields, so they are missing in its dump.
+VALIDATE = """import json, sys
+from cloudcoil.models.prometheus_operator.v1 import ServiceMonitor
+from pydantic import ValidationError
+def is_valid(monitor):
+    try:
+        read = ServiceMonitor.model_validate(monitor)
+    except ValidationError:
+        return False
+    return read.model_dump(mode="json", by_alias=True, exclude_unset=True) == monitor
+print(json.dumps([is_valid(monitor) for monitor in json.load(sys.stdin)]))"""
+
+
+def monitors(box):
+    """By the types of the Prometheus operator, with unknown fields and wrong values as the counter-check."""
+    valid = [one(rendered(box, MODES[mode]), "ServiceMonitor") for mode in ("insecure", "everything")]
+    endpoint = valid[0]["spec"]["endpoints"][0]
+    wrong = [{**valid[0], "spec": {**valid[0]["spec"], "endpoints": [{**endpoint, **change}]}}
+             for change in ({"paths": "/metrics"}, {"interval": "1x"}, {"port": 80})]
+    done = subprocess.run([programs(box.weir.parent)[1].with_name("python"), "-c", VALIDATE], check=False, text=True,
+                          capture_output=True, input=json.dumps(valid + wrong))
+    equal(done.stdout, "[true, true, false, false, false]\n", f"the ServiceMonitors: {done.stderr}")
+
+
 # Arguments that helm refuses, and what the error says.
 REFUSED = (
     ([], "password.secret: expected the name of a Secret, or insecure: true"),
@@ -266,4 +290,5 @@ def plain_manifests(box):
     equal(weir_of(sidecar)["startupProbe"]["exec"]["command"], ["/usr/bin/weir", "ping", "--server", "6380"], "its probe")
 
 
-TESTS = (all_modes, kinds_and_names, probes_and_stop, refused_values, broken_configurations, serves_its_configuration, plain_manifests)
+TESTS = (all_modes, kinds_and_names, probes_and_stop, monitors, refused_values, broken_configurations, serves_its_configuration,
+         plain_manifests)
