@@ -58,7 +58,7 @@ static bool find_pair(weir_http_original *of, weir_slice list, const char *separ
         weir_slice own = {pair.at, equals ? (size_t)(equals - pair.at) : pair.len};
         weir_slice value = {own.at + own.len, pair.len - own.len};
         value = equals ? (weir_slice){value.at + 1, value.len - 1} : value;
-        at = stop + 1;
+        at = stop < end ? stop + 1 : end;
         if (encoded && !decode(of, own, &own))
             return false;
         if (own.len != name.len || memcmp(own.at, name.at, own.len) != 0)

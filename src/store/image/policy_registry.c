@@ -225,7 +225,7 @@ static void publish(const weir_policy_registry *r, target t, uint64_t id, const 
     (void)port_word_add_release(&part_of(r)->changes, 1);
 }
 
-/* What calls that may not fill the registry can use of it. */
+/* The part of the space that any call may use. */
 static uint64_t part_for_all(uint64_t whole)
 {
     return whole / 4 * 3;
